@@ -72,7 +72,10 @@ def why_not(request: ApprovalRequest, user: User) -> str:
 def outcome_in_words(request: ApprovalRequest) -> str:
     """What became of a request, who did it and when, in one sentence."""
     decision = request.final_decision
-    if decision is not None:
+    if decision is not None and request.status in (
+        ApprovalRequest.Status.APPROVED,
+        ApprovalRequest.Status.REJECTED,
+    ):
         when = decision.decided_at.strftime("%Y-%m-%d %H:%M:%S UTC")
         return f"{decision.by_name} {request.status} this request on {when}."
     return f"This request is {request.status}."

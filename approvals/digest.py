@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from decimal import Decimal
 
 from runs.storage import Unreadable, decrypt, encrypt
 
@@ -56,4 +57,24 @@ def _digest(request: ApprovalRequest, raw: str) -> str:
         "form": request.form_schema,
         "raw": raw,
     }
-    return hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(same_text(covered).encode()).hexdigest()
+
+
+def same_text(data: object) -> str:
+    """JSON data as text that is the same before and after a database has kept it.
+
+    PostgreSQL orders keys in its own way, and spells numbers so: 1e+16 comes back as
+    10000000000000000, and -0.0 as 0.0.
+    """
+    written = json.dumps(data, sort_keys=True)
+    return json.dumps(json.loads(written, parse_int=_number, parse_float=_number))
+
+
+def _number(text: str) -> dict[str, str]:
+    sign, digits, exponent = Decimal(text).as_tuple()
+    all_digits = "".join(map(str, digits))
+    shortest = all_digits.strip("0")
+    if not shortest:
+        return {"number": "0"}
+    zeros = len(all_digits) - len(all_digits.rstrip("0"))
+    return {"number": f"{'-' * sign}{shortest}e{int(exponent) + zeros}"}

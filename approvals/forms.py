@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from runs.engine.nodes import Form, Human
+from runs.engine.nodes import Form, Gate, Human
 from runs.forms import SchemaForm, schema_of
 from runs.registry import UnknownFlow, get_flow
 
+from .digest import same_text
 from .models import ApprovalRequest
 
 PREFIX = "form."
@@ -32,8 +33,8 @@ def form_source(request: ApprovalRequest) -> Form | None:
     asked = None
     if node is not None:
         asked = node.action if request.kind == ApprovalRequest.Kind.HUMAN else node.gate
-    form = getattr(asked, "form", None) if isinstance(asked, Human) or asked else None
-    if form is None or schema_of(form) != request.form_schema:
+    form = asked.form if isinstance(asked, Human | Gate) else None
+    if form is None or same_text(schema_of(form)) != same_text(request.form_schema):
         raise FormUnavailable(
             "The form of this request has changed in the flow's code since it was asked. Register "
             "the flow as it was under its old version, or let the run be started again."
@@ -49,6 +50,7 @@ def form_for(request: ApprovalRequest, data: Any = None) -> SchemaForm | None:
     """
     if request.form_schema is None:
         return None
+    source: Any
     try:
         source = form_source(request)
     except FormUnavailable:

@@ -12,7 +12,7 @@ from django.db.models import F, Q
 from runs.models import Run
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from django.contrib.auth.models import AnonymousUser, User
 
 
 ARGUMENTS_COLUMN = "approvals.ApprovalRequest.arguments"
@@ -20,18 +20,18 @@ CONTENT_COLUMN = "approvals.Decision.content"
 
 
 class ApprovalRequestQuerySet(models.QuerySet["ApprovalRequest"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> ApprovalRequestQuerySet:
+    def visible_to(self, user: User | AnonymousUser) -> ApprovalRequestQuerySet:
         """All with the right ``approvals.view_approvalrequest``, else those of the own runs."""
         if not user.is_active or user.is_anonymous:
             return self.none()
-        if user.has_perm("approvals.view_approvalrequest"):  # type: ignore[union-attr]
+        if user.has_perm("approvals.view_approvalrequest"):
             return self.all()
-        return self.filter(run__started_by=user)
+        return self.filter(run__started_by=user.pk)
 
-    def decidable_by(self, user: AbstractBaseUser | AnonymousUser) -> ApprovalRequestQuerySet:
+    def decidable_by(self, user: User | AnonymousUser) -> ApprovalRequestQuerySet:
         """The open requests that a user may decide: with the right
         ``approvals.decide_approvalrequest``, and never for a run of one's own."""
-        if not user.is_active or not user.has_perm("approvals.decide_approvalrequest"):  # type: ignore[union-attr]
+        if not user.is_active or not user.has_perm("approvals.decide_approvalrequest"):
             return self.none()
         return (
             self.visible_to(user)
@@ -69,9 +69,9 @@ class ApprovalRequest(models.Model):
     flow = models.CharField(max_length=200, help_text="whose node asks: the run's, or one nested")
     flow_version = models.CharField(max_length=100)
     node = models.CharField(max_length=200)
-    visit = models.CharField(max_length=200)
+    visit = models.TextField()
     tool = models.CharField(max_length=300, help_text="the tool, or node:<flow>.<node>")
-    call_id = models.CharField(max_length=200)
+    call_id = models.TextField()
     summary = models.CharField(max_length=500)
     risk = models.CharField(max_length=32, blank=True)
     shown = models.JSONField()
@@ -142,9 +142,9 @@ class AppendOnly(Exception):
 
 
 class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> AuditEntryQuerySet:
+    def visible_to(self, user: User | AnonymousUser) -> AuditEntryQuerySet:
         """All with the right ``approvals.view_auditentry``, else none."""
-        if user.is_active and user.has_perm("approvals.view_auditentry"):  # type: ignore[union-attr]
+        if user.is_active and user.has_perm("approvals.view_auditentry"):
             return self.all()
         return self.none()
 
@@ -153,6 +153,11 @@ class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
 
     def delete(self) -> NoReturn:
         raise AppendOnly("Audit entries are only ever added.")
+
+    def bulk_create(self, objs: Any, *args: Any, **kwargs: Any) -> list[AuditEntry]:
+        if kwargs.get("update_conflicts"):
+            raise AppendOnly("Audit entries are only ever added.")
+        return super().bulk_create(objs, *args, **kwargs)
 
 
 class AuditEntry(models.Model):
@@ -185,7 +190,8 @@ class AuditEntry(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
             raise AppendOnly("Audit entries are only ever added.")
-        super().save(*args, **kwargs)
+        # Without this, an entry made with the id of another would overwrite that one.
+        super().save(*args, **(kwargs | {"force_insert": True}))
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise AppendOnly("Audit entries are only ever added.")

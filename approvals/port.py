@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
+from django.db import transaction
 from django.utils import timezone
 
+from runs.actions import lock_run
 from runs.engine import ApprovalAlreadyDecided, ApprovalDecision, DeferredApproval, canonical
 from runs.engine import ApprovalRequest as Asked
 from runs.forms import schema_of
 from runs.models import Run
-from runs.storage import Unreadable, decrypt
+from runs.storage import decrypt
 
 from . import audit
-from .digest import raw_arguments, seal_arguments
+from .digest import is_intact, raw_arguments, seal_arguments
 from .models import CONTENT_COLUMN, ApprovalRequest, Decision
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 Status = ApprovalRequest.Status
+_SUPERSEDED = "superseded"
 _DECIDED = (Status.APPROVED, Status.REJECTED)
 
 
@@ -105,13 +108,35 @@ class _WalkStore:
         self,
         answers: Sequence[tuple[Asked, ApprovalDecision]],
         earlier: Sequence[tuple[Asked, ApprovalDecision]],
+        others: Sequence[Asked],
     ) -> set[str]:
+        # ``others`` need no look: whether the checkpoint was resumed before is told by the claim
+        # on the run, which this walk holds.
         return await sync_to_async(self._settle)(answers, earlier)
 
-    async def withdraw(self, request: Asked, reason: str) -> bool:
-        if self._new.pop(request.id, None) is None:
-            self._withdrawn[request.id] = reason
-        return True
+    async def withdraw(self, request: Asked, reason: str) -> ApprovalDecision | None:
+        if self._new.pop(request.id, None) is not None:
+            return None  # nobody has seen it
+        self._withdrawn[request.id] = reason
+        if reason != _SUPERSEDED:
+            return None  # the run ends here; ``write`` closes it
+        return await sync_to_async(self._supersede)(request)
+
+    def _supersede(self, request: Asked) -> ApprovalDecision | None:
+        """Close a request that will be asked anew, at once: nobody shall decide it while the walk
+        goes on. A decision that came before this goes on with the others."""
+        with transaction.atomic():
+            lock_run(self._run.pk)
+            row = self._run.requests.filter(pk=request.id, consumed_at__isnull=True).first()
+            if row is None:
+                return None
+            if row.status == Status.PENDING:
+                self._close(row)
+                return None
+        if row.status not in _DECIDED or not _is_what_was_asked(row, request):
+            return None
+        self._spent.add(request.id)
+        return _as_decision(row)
 
     def _settle(
         self,
@@ -149,9 +174,7 @@ class _WalkStore:
             raise ApprovalAlreadyDecided(
                 "A decision was used by another worker meanwhile; this walk is not stored."
             )
-        leftover = self._run.requests.filter(consumed_at__isnull=True).exclude(
-            pk__in=open_requests
-        )
+        leftover = self._run.requests.filter(consumed_at__isnull=True).exclude(pk__in=open_requests)
         for row in leftover.filter(status__in=(Status.PENDING, *_DECIDED)).select_for_update():
             self._close(row)
         for request in self._new.values():
@@ -159,14 +182,17 @@ class _WalkStore:
                 _as_row(self._run, request).save(force_insert=True)
 
     def _close(self, row: ApprovalRequest) -> None:
-        """Nobody needs this answer any more: the walk asked anew, or the run has ended."""
+        """Nobody needs this answer any more: the walk asked anew, or the run has ended. What was
+        decided stays decided, and was not used."""
         reason = self._withdrawn.get(str(row.pk), "the run ended")
-        superseded = reason == "superseded"
-        row.status = Status.SUPERSEDED if superseded else Status.CANCELLED
+        action = "request.unused"
+        if row.status == Status.PENDING:
+            row.status = Status.SUPERSEDED if reason == _SUPERSEDED else Status.CANCELLED
+            action = f"request.{row.status}"
         row.consumed_at = timezone.now()
         row.save(update_fields=["status", "consumed_at"])
         audit.record(
-            f"request.{row.status}",
+            action,
             actor=None,
             actor_name="flowsite",
             run_id=self._run.pk,
@@ -198,13 +224,13 @@ def _as_row(run: Run, request: Asked) -> ApprovalRequest:
 
 
 def _is_what_was_asked(row: ApprovalRequest, request: Asked) -> bool:
-    """Whether the checkpoint's request is the one whose row was shown and decided."""
-    try:
-        raw = raw_arguments(row)
-    except Unreadable:
+    """Whether the checkpoint's request is the one whose row was shown, and the row is as it was
+    when it was decided."""
+    decision = row.final_decision
+    if decision is None or decision.digest != row.digest or not is_intact(row):
         return False
     asked = json.loads(json.dumps(request.canonical_arguments()))
-    return (raw, row.tool, row.node, row.call_id) == (
+    return (raw_arguments(row), row.tool, row.node, row.call_id) == (
         asked,
         request.tool,
         request.node,

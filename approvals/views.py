@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from uuid import UUID
@@ -28,18 +29,22 @@ from runs.pages import (
     paginate,
     place_errors,
     render_page,
+    searched_for,
     user_of,
 )
 from runs.views import story
 
 TABS = {"you": "For you", "open": "All open", "decided": "Decided"}
 # What lists don't show and needn't load.
-HEAVY = ("arguments", "shown", "form_schema", *(
-    f"run__{name}" for name in ("checkpoint", "input_shown", "result_shown", "error_message")
-))
+HEAVY = (
+    "arguments",
+    "shown",
+    "form_schema",
+    *(f"run__{name}" for name in ("checkpoint", "input_shown", "result_shown", "error_message")),
+)
 DONE = {
     Decision.Verdict.APPROVE: "Approved. The run goes on.",
-    Decision.Verdict.REJECT: "Rejected. The run goes on without it.",
+    Decision.Verdict.REJECT: "Rejected. It will not run.",
 }
 
 
@@ -54,7 +59,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     tab = request.GET.get("tab") or ("you" if may_decide else "open")
     if tab not in TABS:
         raise Http404("There is no such list of requests.")
-    words = request.GET.get("q", "").strip()
+    words = searched_for(request)
     found = _search(ApprovalRequest.objects.visible_to(user), words)
     mine = ApprovalRequest.objects.decidable_by(user).order_by().values("pk")
     pending = Q(status=ApprovalRequest.Status.PENDING)
@@ -147,52 +152,39 @@ def _decide(request: HttpRequest, approval: ApprovalRequest) -> HttpResponse:
     What ``decide`` would refuse anyway is left for it to refuse: of an answer that is both late
     and incomplete, the person learns that it is late.
     """
-    user = user_of(request)
+    user, reason = user_of(request), request.POST.get("reason", "")
     form = form_for(approval, data=request.POST)
-    answer = {"reason": request.POST.get("reason", ""), "form": form}
-    unprocessable = HTTPStatus.UNPROCESSABLE_ENTITY
+    page = partial(_request_page, request, form=form, reason=reason)
     try:
         verdict = Decision.Verdict(request.POST.get("verdict", ""))
     except ValueError:
         errors = {"": ["Choose to approve or to reject; nothing was decided."]}
-        return _request_page(request, approval, errors=errors, status=unprocessable, **answer)
+        return page(approval, errors=errors, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     digest, content = request.POST.get("digest", ""), None
     if approval.is_open and digest == approval.digest and not why_not(approval, user):
         if verdict == Decision.Verdict.APPROVE and form is not None:
             if not form.is_valid():
-                return _request_page(request, approval, status=unprocessable, **answer)
+                return page(approval, status=HTTPStatus.UNPROCESSABLE_ENTITY)
             content = form.content
         if _asks_twice(request, approval, verdict):
-            return _request_page(request, approval, confirming=verdict, **answer)
+            return page(approval, confirming=verdict)
     try:
-        decide(
-            approval.pk,
-            by=user,
-            verdict=verdict,
-            digest=digest,
-            reason=answer["reason"],
-            content=content,
-        )
+        decide(approval.pk, by=user, verdict=verdict, digest=digest, reason=reason, content=content)
     except ApprovalRequest.DoesNotExist as error:
         raise Http404("There is no such request, or it isn't yours to see.") from error
     except AlreadyDecided:
         fresh = _find(request, approval.pk)
         return _request_page(request, fresh, notice="late", status=HTTPStatus.CONFLICT)
     except StalePage as stale:
-        answer["form"] = form_for(fresh := _find(request, approval.pk), data=request.POST)
-        return _request_page(
-            request, fresh, stale=stale.message, status=HTTPStatus.CONFLICT, **answer
-        )
+        fresh = _find(request, approval.pk)
+        form = form_for(fresh, data=request.POST)
+        return page(fresh, form=form, stale=stale.message, status=HTTPStatus.CONFLICT)
     except InvalidAnswer as invalid:
-        return _request_page(
-            request, approval, errors=invalid.errors, status=unprocessable, **answer
-        )
+        return page(approval, errors=invalid.errors, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     return _done(request, approval, verdict)
 
 
-def _asks_twice(
-    request: HttpRequest, approval: ApprovalRequest, verdict: Decision.Verdict
-) -> bool:
+def _asks_twice(request: HttpRequest, approval: ApprovalRequest, verdict: Decision.Verdict) -> bool:
     """Whether a step of its own comes first; not where the answer can't be taken as it is."""
     complete = verdict == Decision.Verdict.APPROVE or bool(request.POST.get("reason", "").strip())
     return approval.risk == "high" and complete and request.POST.get("confirmed") != "1"
@@ -247,7 +239,7 @@ def _request_page(
 
 def _context(request: HttpRequest, approval: ApprovalRequest) -> dict[str, Any]:
     """What both the page and its live part show."""
-    siblings = approval.run.requests.visible_to(user_of(request))  # type: ignore[attr-defined]
+    siblings = approval.run.requests.visible_to(user_of(request))
     waiting = siblings.filter(status=ApprovalRequest.Status.PENDING).exclude(pk=approval.pk)
     return {
         "section": "inbox",

@@ -65,7 +65,7 @@ def content_security_policy(get_response: GetResponse) -> GetResponse:
     return middleware
 
 
-class site_ready:
+class site_ready:  # noqa: N801 - named like its neighbours in the settings
     """Answer 503, with a page that needs neither database nor session, while the site can't work.
 
     That is while ``keycheck.problems`` reports any (asked until it reports none for the first

@@ -22,9 +22,7 @@ _NOT_KEPT = frozenset({"call.replayed"})
 
 def record(run_id: UUID, kind: str, *, node: str = "", data: Mapping[str, Any] = {}) -> None:
     """Write one event, and let pages know that the run has news."""
-    RunEvent.objects.create(
-        run_id=run_id, at=timezone.now(), kind=kind, node=node, data=dict(data)
-    )
+    RunEvent.objects.create(run_id=run_id, at=timezone.now(), kind=kind, node=node, data=dict(data))
     touch(run_id)
 
 
@@ -45,30 +43,33 @@ class EventWriter:
         self._run_id = run_id
         self._lost = lost
         self._waiting: list[RunEvent] = []
+        # Calls of one wave tell their events while another's are being written, in another thread.
+        self._lock = threading.Lock()
 
     async def __call__(self, event: Event) -> None:
         if self._lost.is_set():
             raise Interrupted("Another worker has taken this run over.")
         if event.kind in _NOT_KEPT:
             return
-        self._waiting.append(
-            RunEvent(
-                run_id=self._run_id,
-                at=event.at,
-                kind=event.kind,
-                node=event.node,
-                visit=event.visit,
-                tool=event.tool,
-                call_id=event.call_id,
-                data=dict(event.data),
-            )
+        row = RunEvent(
+            run_id=self._run_id,
+            at=event.at,
+            kind=event.kind,
+            node=event.node,
+            visit=event.visit,
+            tool=event.tool,
+            call_id=event.call_id,
+            data=dict(event.data),
         )
+        with self._lock:
+            self._waiting.append(row)
         if event.kind == "call.started" or event.kind == "node.started":
             await sync_to_async(self.flush)()
 
     def flush(self) -> None:
         """Write what waits to be written."""
-        waiting, self._waiting = self._waiting, []
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
         if waiting:
             with transaction.atomic():
                 RunEvent.objects.bulk_create(waiting)

@@ -10,17 +10,17 @@ from django.db import models
 from django.db.models import F, Q
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+    from django.contrib.auth.models import AnonymousUser, User
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> RunQuerySet:
+    def visible_to(self, user: User | AnonymousUser) -> RunQuerySet:
         """The runs that a user may look at: all with the right ``runs.view_run``, else the own."""
         if not user.is_active or user.is_anonymous:
             return self.none()
-        if user.has_perm("runs.view_run"):  # type: ignore[union-attr]
+        if user.has_perm("runs.view_run"):
             return self.all()
-        return self.filter(started_by=user)
+        return self.filter(started_by=user.pk)
 
 
 class Run(models.Model):
@@ -104,9 +104,9 @@ class RunEvent(models.Model):
     at = models.DateTimeField()
     kind = models.CharField(max_length=32)
     node = models.CharField(max_length=200, blank=True)
-    visit = models.CharField(max_length=200, blank=True)
+    visit = models.TextField(blank=True)
     tool = models.CharField(max_length=200, blank=True)
-    call_id = models.CharField(max_length=200, blank=True)
+    call_id = models.TextField(blank=True)
     data: Any = models.JSONField(default=dict)
 
     class Meta:

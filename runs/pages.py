@@ -62,6 +62,11 @@ def nothing_new() -> HttpResponse:
     return response
 
 
+def searched_for(request: HttpRequest) -> str:
+    """The words of ``?q=``, without NUL characters, which PostgreSQL refuses in any text."""
+    return request.GET.get("q", "").replace("\0", "").strip()
+
+
 def paginate(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
     """The page of ``rows`` that ``?page=`` names; the nearest one where there is no such page."""
     return Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))

@@ -52,7 +52,7 @@ def get_flow(name: str, version: str | None = None) -> Flow:
 def _natural(version: str) -> list[tuple[int, int, str]]:
     """Order versions as people do: 2 before 10."""
     parts = re.split(r"(\d+)", version)
-    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts if part]
+    return [(1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts if part]
 
 
 def _registered() -> dict[str, dict[str, Flow]]:

@@ -22,10 +22,14 @@ SHORTEST = 0.8  # percent of the width; what took no time is still seen
 class Event(Protocol):
     """What the timeline reads of a ``RunEvent``."""
 
-    at: datetime
-    kind: str
-    node: str
-    visit: str
+    @property
+    def at(self) -> datetime: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def node(self) -> str: ...
+    @property
+    def visit(self) -> str: ...
 
 
 @dataclass

@@ -27,6 +27,7 @@ from runs.pages import (
     paginate,
     place_errors,
     render_page,
+    searched_for,
     user_of,
 )
 from runs.storage import key_id_of
@@ -50,7 +51,7 @@ TABS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 @methods("GET")
 def runs(request: HttpRequest) -> HttpResponse:
     """The runs that the user may see, newest first: by status and by words."""
-    words = request.GET.get("q", "").strip()
+    words = searched_for(request)
     chosen = request.GET.get("status", "")
     statuses = {name: statuses for name, _, statuses in TABS}.get(chosen)
     if statuses is None:
@@ -101,7 +102,7 @@ def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     version = f"{run.revision}-{run.status}"
     if htmx_of(request) and request.GET.get("seen") == version:
         return nothing_new()
-    asked = run.requests.visible_to(user_of(request))  # type: ignore[attr-defined]
+    asked = run.requests.visible_to(user_of(request))
     requests = list(asked.defer("arguments", "form_schema").prefetch_related("decisions"))
     context = story(run)
     context |= {
@@ -184,7 +185,7 @@ def _asked(form: SchemaForm) -> dict[str, Any]:
 
 
 @permission_required("runs.start_run", raise_exception=True)
-def _start(request: HttpRequest, flow: registry.Flow) -> HttpResponse:
+def _start(request: HttpRequest, flow: Flow) -> HttpResponse:
     form = _form(flow, request.POST)
     errors: Mapping[str, list[str]] = {}
     if form.is_valid():

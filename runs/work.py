@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import async_to_sync, sync_to_async
-from django.db import DatabaseError, close_old_connections, transaction
+from asgiref.sync import async_to_sync
+from django.db import DatabaseError, connections, transaction
 from django.utils import timezone
 
 from runs.engine import Checkpoint, Executor, FlowError, FlowResult, Interrupted
@@ -17,7 +17,7 @@ from runs.engine.redact import redact, redact_text
 
 from . import ports
 from .actions import queue_run
-from .events import EventWriter, record
+from .events import EventWriter, record, touch
 from .lease import Lease, claim
 from .models import Run, RunEvent
 from .position import load_checkpoint, make_runner, store_checkpoint
@@ -77,7 +77,7 @@ class _Walk:
 
     def go(self, taken_over: bool) -> None:
         executor = Executor(
-            self._approvals.port, on_event=self._events, in_thread=_in_a_thread_of_its_own
+            self._approvals.port, on_event=self._events, around_thread=_leaving_no_connection
         )
         runner = make_runner(executor)
         open_before: list[str] | None = None
@@ -145,9 +145,13 @@ class _Walk:
         self._store([], change)
 
     def _end(self, error: FlowError, open_before: list[str] | None) -> None:
-        """Store why the run can't go on. What needs a person's eye leaves requests as they are."""
+        """Store why the run can't go on. What needs a person's eye leaves requests as they are.
+
+        ``open_before`` None says that the position could not even be read: whatever the reason,
+        nothing ran, and the run can go on once that is put right.
+        """
         self._events.flush()
-        attention = error.code in _ATTENTION
+        attention = error.code in _ATTENTION or open_before is None
         message = redact_text(str(error))
         logger.warning("Run %s stopped (%s): %s", self._run.pk, error.code, message)
 
@@ -167,6 +171,7 @@ class _Walk:
 
     def _still_paused(self, run: Run) -> None:
         run.status = Run.Status.PAUSED
+        touch(run.pk)
 
     def _store(self, open_requests: list[str] | None, change: Callable[[Run], None]) -> None:
         """Store the run's new state, if it is still this worker's; LeaseLost otherwise.
@@ -203,16 +208,12 @@ class _Walk:
                     queue_run(run)
 
 
-async def _in_a_thread_of_its_own(function: Callable[[], Any]) -> Any:
-    """Run a plain function off the event loop, and leave no database connection behind."""
-
-    def run() -> Any:
-        try:
-            return function()
-        finally:
-            close_old_connections()
-
-    return await sync_to_async(run, thread_sensitive=False)()
+def _leaving_no_connection(function: Callable[[], Any]) -> Any:
+    """Run a plain function in its thread, and leave no database connection open behind it."""
+    try:
+        return function()
+    finally:
+        connections.close_all()
 
 
 def advance_and_log(run_id: UUID, owner: str) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, ValidationError
+from jsonschema.exceptions import ValidationError as SchemaViolation
+from pydantic import ValidationError
 
 from .approval import ApprovalDecision, ApprovalRequest
 from .errors import FlowError
 from .nodes import Form
+from .tools import CallArguments, loaded_tool
+from .validation import faults_in_words
 
 
 def validate_content(form: Form, content: Any) -> Any:
@@ -21,7 +25,13 @@ def validate_content(form: Form, content: Any) -> Any:
     if isinstance(form, type):
         if isinstance(content, form):
             return content
-        return form.model_validate({} if content is None else content)
+        content = {} if content is None else content
+        try:
+            text = json.dumps(content)
+        except (TypeError, ValueError):  # Python's own values, from code and not from a page
+            return form.model_validate(content)
+        # As JSON, so that a strict model takes a date or a decimal from its text.
+        return form.model_validate_json(text)
     content = {} if content is None else content
     Draft202012Validator(form, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(content)
     return content
@@ -54,9 +64,7 @@ def match(
             )
         request = _request_of(decision, by_id)
         if request.id in matched:
-            raise FlowError(
-                f"The request {request.id} is answered twice.", code="invalid-decision"
-            )
+            raise FlowError(f"The request {request.id} is answered twice.", code="invalid-decision")
         _check_answer(request, decision)
         matched[request.id] = decision
     return matched
@@ -95,19 +103,25 @@ def _check_answer(request: ApprovalRequest, decision: ApprovalDecision) -> None:
             code="invalid-answer",
             node=request.node,
         )
+    tool = loaded_tool(request.reference)
+    if decision.arguments is not None and tool is not None:
+        try:
+            CallArguments.of(tool, decision.arguments)
+        except FlowError as error:
+            raise FlowError(
+                f"{where} edits the arguments to what the tool does not take. {error}",
+                code="invalid-answer",
+                node=request.node,
+            ) from None
     if request.form is None:
         return
     try:
         validate_content(request.form, decision.content)
     except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(map(str, fault['loc'])) or 'form'}: {fault['msg']}"
-            for fault in error.errors(
-                include_input=False, include_url=False, include_context=False
-            )
-        )
-    except Exception as error:  # jsonschema's own, whose base class differs between versions
-        faults = str(getattr(error, "message", error)).splitlines()[0]
+        faults = faults_in_words(error, "form")
+    except SchemaViolation as error:
+        place = ".".join(map(str, error.absolute_path)) or "form"
+        faults = f"{place}: does not meet {error.validator!r}"  # its message quotes the value
     else:
         return
     raise FlowError(
@@ -116,8 +130,3 @@ def _check_answer(request: ApprovalRequest, decision: ApprovalDecision) -> None:
         code="invalid-answer",
         node=request.node,
     )
-
-
-def plain_content(content: Any) -> Any:
-    """Content as data that can be sealed and checked again: a model's fields, else itself."""
-    return content.model_dump(mode="json") if isinstance(content, BaseModel) else content

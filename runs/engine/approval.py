@@ -55,13 +55,7 @@ class ApprovalRequest:
 
     def shown(self) -> dict[str, Any]:
         """The display tree of the arguments (see ``redact``): all that a person may see."""
-        return {
-            "t": "map",
-            "items": [
-                [name, redact.redact(value, annotation=self.annotations.get(name), key=name)]
-                for name, value in (self.arguments or {}).items()
-            ],
-        }
+        return redact.redact_arguments(self.arguments or {}, self.annotations)
 
     def without_arguments(self) -> ApprovalRequest:
         """The request with nothing raw in it, as it leaves the process in a pickle."""
@@ -81,9 +75,9 @@ class ApprovalRequest:
             return self.sealed
         return canonical.encode(self.arguments, path=f"arguments of {self.tool}")
 
-    def matches(self, *, run_id: str, tool: str, passed: str | None) -> bool:
-        """Whether an answer to this request answers such a call."""
-        return (self.run_id, self.tool) == (run_id, tool) and (
+    def answers_call(self, *, run_id: str, reference: str, passed: str | None) -> bool:
+        """Whether an answer to this request answers such a call of a tool."""
+        return (self.kind, self.run_id, self.reference) == ("tool", run_id, reference) and (
             passed is not None and self.passed == passed
         )
 
@@ -115,6 +109,10 @@ class ApprovalDecision:
             )
         if not isinstance(self.by, str) or not self.by.strip():
             raise FlowError("A decision names who made it (by=...).", code="invalid-decision")
+        if not isinstance(self.request_id, str | None):
+            raise FlowError("A decision names its request by its id.", code="invalid-decision")
+        if not isinstance(self.arguments, Mapping | None):
+            raise FlowError("Edited arguments are a mapping.", code="invalid-decision")
 
     @classmethod
     def approve(
@@ -159,18 +157,28 @@ class ApprovalStore(Protocol):
     async def find_pending(self, request: ApprovalRequest) -> ApprovalRequest | None:
         """The pending record of the same run and call id, if there is one."""
 
-    async def settle(self, answers: Sequence[Answer], earlier: Sequence[Answer]) -> set[str]:
+    async def settle(
+        self,
+        answers: Sequence[Answer],
+        earlier: Sequence[Answer],
+        others: Sequence[ApprovalRequest],
+    ) -> set[str]:
         """Spend the answers: each pending record is decided with its answer, or found decided
         so, and consumed; all of them or none.
 
-        Records of ``earlier`` answers that are held here must be consumed with that decision.
-        Returns the ids of the answered records that are held here; ApprovalAlreadyDecided, with
-        nothing changed, where one is consumed or decided otherwise.
+        Records of ``earlier`` answers that are held here must be consumed with that decision;
+        those of ``others``, the open requests that are not answered now, must not be consumed:
+        the checkpoint was resumed before where one is. Returns the ids of the answered records
+        that are held here; ApprovalAlreadyDecided, with nothing changed, where one is consumed or
+        decided otherwise.
         """
 
-    async def withdraw(self, request: ApprovalRequest, reason: str) -> bool:
-        """Deny and consume a pending record that nobody needs to answer any more; False where
-        it is not pending here."""
+    async def withdraw(self, request: ApprovalRequest, reason: str) -> ApprovalDecision | None:
+        """Deny and consume a pending record that nobody needs to answer any more.
+
+        Where a decision is on record already it is consumed and returned: it was given, and must
+        not be lost.
+        """
 
 
 class ApprovalPort(Protocol):
@@ -225,8 +233,17 @@ class MemoryStore:
                     return known
         return None
 
-    async def settle(self, answers: Sequence[Answer], earlier: Sequence[Answer]) -> set[str]:
+    async def settle(
+        self,
+        answers: Sequence[Answer],
+        earlier: Sequence[Answer],
+        others: Sequence[ApprovalRequest],
+    ) -> set[str]:
         with self._lock:
+            for request in others:
+                record = self._records.get(request.id)
+                if record is not None and record.consumed:
+                    raise already_decided(request, record.decision)
             for request, decision in earlier:
                 record = self._records.get(request.id)
                 if record is not None and not (record.consumed and record.decision == decision):
@@ -243,14 +260,14 @@ class MemoryStore:
                 record.decision, record.consumed = decision, True
             return {record.request.id for record, _ in held}
 
-    async def withdraw(self, request: ApprovalRequest, reason: str) -> bool:
+    async def withdraw(self, request: ApprovalRequest, reason: str) -> ApprovalDecision | None:
         with self._lock:
             record = self._records.get(request.id)
-            if record is None or record.decision is not None:
-                return False
-            record.decision = ApprovalDecision.deny(by="flowsite", reason=reason)
-            record.consumed = True
-            return True
+            if record is None or record.consumed:
+                return None
+            given, record.consumed = record.decision, True
+            record.decision = given or ApprovalDecision.deny(by="flowsite", reason=reason)
+            return given
 
     def decide(self, request_id: str, decision: ApprovalDecision) -> None:
         """Put a decision on record without going on; the run resumes with the same decision."""

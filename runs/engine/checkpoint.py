@@ -22,7 +22,7 @@ from .tools import loaded_tool
 _process_key = secrets.token_bytes(32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OpenVisit:
     """A visit that has not finished: due to run, or, with ``pending`` requests, suspended.
 
@@ -91,13 +91,15 @@ class CheckpointSealer:
     def dump(self, checkpoint: Checkpoint) -> str:
         """The sealed text. What could not be loaded again is refused (state-not-sealable)."""
         sealed = self._verified(checkpoint)
-        for part in (checkpoint.state, *(visit.state for visit in checkpoint.visits)):
-            if part is not None:
-                try:
-                    data = self.codec.encode(part, "state")
-                    self.codec.check(data, type(checkpoint.state))
-                except canonical.UnknownClass as error:
-                    raise _unknown_class(checkpoint.run_id, checkpoint.flow, error) from error
+        parts: list[tuple[Any, list[Any]]] = [(checkpoint.state, [])]
+        parts += [(visit.state, []) for visit in checkpoint.visits if visit.state is not None]
+        parts += [(r.arguments, [*r.annotations.values()]) for r in checkpoint.requests]
+        for part, named in parts:
+            try:
+                data = self.codec.encode(part, "part")
+                self.codec.check(data, type(checkpoint.state), *named)
+            except canonical.UnknownClass as error:
+                raise _unknown_class(checkpoint.run_id, checkpoint.flow, error) from error
         return sealed.text
 
     def verify(self, flow: Flow, checkpoint: Checkpoint) -> None:
@@ -146,7 +148,8 @@ class CheckpointSealer:
         try:
             sealed = Sealed(self._body(checkpoint), checkpoint.key, checkpoint.mac)
             self._sealer.verify(sealed)
-        except (BrokenSeal, canonical.NotSealable, AttributeError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            # Whatever was put into a checkpoint's fields, it is not what was sealed.
             raise tampered(str(error)) from None
         return sealed
 
@@ -187,18 +190,22 @@ class CheckpointSealer:
             state=self.codec.decode(data["state"], flow.state),
             journal=data["journal"],
             answers=tuple(
-                (self._request(flow, request), ApprovalDecision(**self.codec.decode(decision)))
-                for request, decision in data["answers"]
+                self._answer(flow, request, decision) for request, decision in data["answers"]
             ),
             pending=tuple(self._request(flow, request) for request in data["pending"]),
         )
+
+    def _answer(self, flow: Flow, request_data: Any, decision_data: Any) -> Answer:
+        request = self._request(flow, request_data)
+        form = request.form if isinstance(request.form, type) else None
+        return request, ApprovalDecision(**self.codec.decode(decision_data, form))
 
     def _request_as_data(self, request: ApprovalRequest) -> Json:
         data: dict[str, Any] = {name: getattr(request, name) for name in _SEALED_OF_A_REQUEST}
         data["requested_at"] = self.codec.encode(request.requested_at, "request")
         data["arguments"] = (
             request.sealed
-            if request.sealed is not None
+            if request.arguments is None
             else self.codec.encode(request.arguments, f"arguments of {request.tool}")
         )
         return data
@@ -259,7 +266,8 @@ def tampered(why: str) -> FlowError:
 
 def check_graph(flow: Flow, graph: Mapping[str, Any]) -> None:
     """FlowError (graph-changed), with the changes in words, unless the flow has this graph."""
-    if graph != flow.graph():
+    # By their text: 1, 1.0 and True are equal, and not the same.
+    if canonical.dumps(canonical.encode(graph)) != canonical.dumps(canonical.encode(flow.graph())):
         changes = "; ".join(changes_between(graph, flow.graph()))
         raise FlowError(
             f"The graph of flow {flow.name!r} has changed since this run paused: {changes}. "

@@ -13,7 +13,7 @@ from .executor import Executor, Visit
 from .graph import Flow
 from .tools import Tool
 
-RunNested = Callable[[Flow, BaseModel], Awaitable[Any]]
+RunNested = Callable[[Flow, BaseModel, Visit], Awaitable[Any]]
 
 
 class Context:
@@ -59,7 +59,7 @@ class Context:
         every finished call replayed. Raises what the flow raises.
         """
         self._require_open(flow.name)
-        return await self._run_nested(flow, state)
+        return await self._run_nested(flow, state, self._visit)
 
     def call_sync(self, tool: Tool, /, **arguments: Any) -> Any:
         """``call`` for plain node functions, which run in a thread of their own."""

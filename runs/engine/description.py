@@ -27,7 +27,7 @@ def changes_between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]
                 f"node {name!r}: {part} was {_brief(before.get(part))} "
                 f"and is now {_brief(after.get(part))}"
                 for part in sorted(before.keys() | after.keys())
-                if before.get(part) != after.get(part)
+                if canonical.dumps(before.get(part)) != canonical.dumps(after.get(part))
             )
     before_edges, after_edges = old["edges"], new["edges"]
     changes.extend(f"{_edge(edge)} was removed" for edge in before_edges if edge not in after_edges)

@@ -3,18 +3,16 @@
 import dataclasses
 import datetime as dt
 import enum
-import ipaddress
 import json
-import pathlib
-import uuid
 from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
-from itertools import islice
+from functools import lru_cache
 from typing import Any
 
-from pydantic import AnyUrl, BaseModel, RootModel
+from pydantic import RootModel
 
 from . import marks, secrets
+from .contents import TEXT_TYPES, child_annotation, child_names, children, class_name, key_text
 from .marks import Secret
 from .secret_names import key_rule
 
@@ -40,18 +38,6 @@ DEFAULT = Limits()
 _KEY_LIMIT = 200
 _HEX_PREVIEW = 32
 _EXACT_INT_BITS = 60_000
-_TEXT_TYPES = (
-    uuid.UUID,
-    pathlib.PurePath,
-    dt.timedelta,
-    ipaddress.IPv4Address,
-    ipaddress.IPv6Address,
-    ipaddress.IPv4Network,
-    ipaddress.IPv6Network,
-    AnyUrl,
-)
-_NAME_KEYS = frozenset(["name", "key", "header", "field", "variable", "var", "k", "id", "label"])
-_VALUE_KEYS = frozenset(["value", "values", "val", "v", "content", "contents", "data", "text"])
 
 
 def redact(
@@ -66,8 +52,29 @@ def redact_text(text: str, *, limits: Limits = DEFAULT) -> str:
 
     Redacting twice changes nothing. For messages, log lines and events; newlines stay.
     """
-    shown, _, split = _masked(str.__str__(text))
+    text = str.__str__(text)
+    shown, _, split = _masked(text, secrets.find(text))
     return cut(shown if split is None else mask_words(split.why, split.shown), limits.max_text)
+
+
+def redact_arguments(
+    values: Mapping[str, Any], annotations: Mapping[str, Any], *, limits: Limits = DEFAULT
+) -> Node:
+    """The display tree of named values, each with the annotation that may mark it.
+
+    The limits are those of the whole tree; no argument is ever left out.
+    """
+    walk, pairs = Walk(limits), list(values.items())
+    return {
+        "t": "map",
+        "items": [
+            [
+                walk.key(name),
+                walk.node(value, annotations.get(name), child_names(values, pairs, name), 0),
+            ]
+            for name, value in pairs
+        ],
+    }
 
 
 def line(text: str) -> str:
@@ -118,9 +125,10 @@ def _hidden(why: str, shown: str = "") -> Node:
     return {"t": "hidden", "why": why, "v": secrets.visible(shown)}
 
 
-def _masked(text: str) -> tuple[str, list[list[int]], secrets.Found | None]:
+def _masked(
+    text: str, found: list[secrets.Found]
+) -> tuple[str, list[list[int]], secrets.Found | None]:
     """The text to show, where its masks are, and a secret that makes all of it unshowable."""
-    found = secrets.find(text)
     split = secrets.find_split(text, found)
     if split is not None:
         what = f"{split.what}, split by invisible characters"
@@ -136,6 +144,11 @@ def _masked(text: str) -> tuple[str, list[list[int]], secrets.Found | None]:
         masks.append([length - len(mask), length])
         at = item.end
     return "".join([*parts, secrets.visible(text[at:])]), masks, None
+
+
+@lru_cache(maxsize=2048)
+def _shown_name(text: str) -> str:
+    return redact_text(text)
 
 
 def _cut_at(text: str, limit: int) -> int:
@@ -186,7 +199,7 @@ class Walk:
 
     def key(self, text: str) -> str:
         """A key as it is shown: a key may be a secret itself."""
-        return cut(redact_text(text), _KEY_LIMIT)
+        return _shown_name(text) if len(text) <= _KEY_LIMIT else cut(redact_text(text), _KEY_LIMIT)
 
     def _shown(
         self, value: object, arms: tuple[Any, ...], names: Sequence[str], depth: int
@@ -205,7 +218,7 @@ class Walk:
             return self._text(str.__str__(value))
         if isinstance(value, (bytes, bytearray, memoryview)):
             return self._bytes(bytes(value))
-        if isinstance(value, _TEXT_TYPES):
+        if isinstance(value, TEXT_TYPES):
             return self._text(str(value))
         if isinstance(value, RootModel):
             return self.node(value.root, (*arms, type(value)), names, depth)
@@ -264,7 +277,7 @@ class Walk:
         found = secrets.find(text)
         if len(found) == 1 and not (text[: found[0].start] + text[found[0].end :]).strip():
             return _hidden(found[0].why, found[0].shown)
-        shown, masks, split = _masked(text)
+        shown, masks, split = _masked(text, found)
         if split is not None:
             return _hidden(split.why, split.shown)
         end = self._room(shown)
@@ -307,88 +320,8 @@ class Walk:
         return end
 
 
-def children(value: object, limit: int) -> tuple[bool, list[tuple[Any, Any]], int] | None:
-    """Whether it is a map, the first ``limit`` keys (or places) with values, and how many it has.
-
-    None for a value that has no contents that may be shown.
-    """
-    if isinstance(value, type):
-        return None
-    pairs: list[tuple[Any, Any]]
-    if isinstance(value, BaseModel):
-        extra = value.__pydantic_extra__ or {}
-        pairs = [*((k, v) for k, v in value.__dict__.items() if k in type(value).model_fields)]
-        pairs += extra.items()
-        return True, pairs[:limit], len(pairs)
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value)]
-        return True, [(name, getattr(value, name)) for name in names[:limit]], len(names)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        pairs = list(zip(value._fields, value, strict=True))
-        return True, pairs[:limit], len(pairs)
-    if isinstance(value, dict):
-        return True, list(islice(dict.items(value), limit)), dict.__len__(value)
-    if isinstance(value, Mapping):
-        return True, list(islice(value.items(), limit)), len(value)
-    if isinstance(value, (Sequence, Set)):
-        return False, list(enumerate(islice(iter(value), limit))), len(value)
-    return None
-
-
-def is_list(value: object) -> bool:
-    """Whether its children have places, not keys."""
-    return isinstance(value, (Sequence, Set)) and not hasattr(value, "_fields")
-
-
-def child_annotation(value: object, arms: tuple[Any, ...], key: object) -> Any:
-    """What is known about the type of the value at this key or place."""
-    if is_list(value):
-        return marks.for_item(arms, key if isinstance(key, int) else 0)
-    return marks.for_entry((*arms, type(value)), key)
-
-
-def child_names(value: object, pairs: Sequence[tuple[Any, Any]], key: object) -> list[str]:
-    """The names by which the child at this key is called.
-
-    Its key; the name beside it in ``{"name": ..., "value": ...}`` or ``[name, value]``; the flag
-    before it in ``["--password", "..."]``.
-    """
-    found: list[str] = []
-    if isinstance(value, Set):
-        return found
-    if is_list(value):
-        before = pairs[key - 1][1] if isinstance(key, int) and key > 0 else None
-        if issubclass(type(before), (str, bytes)):  # isinstance may run the value's own code
-            name = key_text(before)
-            found += [name] if len(pairs) == 2 or name.startswith("--") else []
-        return found
-    found.append(key_text(key))
-    if secrets.clean(found[0]).lower() in _VALUE_KEYS:
-        found += [
-            key_text(other)
-            for other_key, other in pairs[:20]
-            if key_text(other_key).lower() in _NAME_KEYS and issubclass(type(other), (str, bytes))
-        ]
-    return found
-
-
-def key_text(key: object) -> str:
-    """A key as text; of an object its class name only."""
-    if isinstance(key, enum.Enum):
-        return key_text(key.value)
-    if isinstance(key, str):
-        return str.__str__(key)
-    if isinstance(key, bytes):
-        return key.decode("latin-1")
-    if key is None or isinstance(key, (bool, int, float, Decimal, dt.date, dt.time, *_TEXT_TYPES)):
-        return str(key)
-    if type(key) is tuple:
-        return "(" + ", ".join(key_text(part) for part in key) + ")"
-    return f"({_class_name(key)})"
-
-
 def _class_name(value: object) -> str:
-    return cut(redact_text(type.__dict__["__name__"].__get__(type(value))), 60)
+    return cut(redact_text(class_name(value)), 60)
 
 
 def _raw_text(value: object) -> str:

@@ -86,20 +86,21 @@ class AdapterError(Exception):
 
 @dataclass(frozen=True)
 class ErrorInfo:
-    """A failure as data: the class as ``module:qualname``, the message, and the attributes."""
+    """A failure as data: the class as ``module:qualname``, its message, attributes and args."""
 
     type: str
     message: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    args: tuple[Any, ...] | None = None
     adapter: str = f"{AdapterError.__module__}:{AdapterError.__qualname__}"
 
     @classmethod
     def of(cls, error: BaseException) -> ErrorInfo:
         name = f"{type(error).__module__}:{type(error).__qualname__}"
         if not isinstance(error, AdapterError):
-            return cls(type=name, message=str(error))
+            return cls(name, _text_of(error))
         attributes = {key: value for key, value in vars(error).items() if key != "_info"}
-        return cls(type=name, message=str(error), attributes=attributes, adapter=name)
+        return cls(name, _text_of(error), attributes, error.args, adapter=name)
 
     def rebuild(self) -> AdapterError:
         """The exception again, without running its ``__init__``.
@@ -108,15 +109,22 @@ class ErrorInfo:
         its name; one that is not loaded comes back as a plain AdapterError.
         """
         error_class = _loaded_adapters().get(self.adapter, AdapterError)
-        error = error_class.__new__(error_class)
-        error.args = (self.message,)
+        error: AdapterError = Exception.__new__(error_class)  # a __new__ of its own may want more
+        error.args = (self.message,) if self.args is None else self.args
         error.__dict__.update(self.attributes)
         if self.type != self.adapter:
             error.__dict__["_info"] = self
         return error
 
 
-def as_adapter_error(error: Exception) -> AdapterError:
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(its message can't be read)"
+
+
+def as_adapter_error(error: BaseException) -> AdapterError:
     """The form in which a node sees a tool's exception; its own AdapterErrors stay what they are.
 
     The message names the class of a foreign exception and quotes its text.
@@ -124,9 +132,7 @@ def as_adapter_error(error: Exception) -> AdapterError:
     if isinstance(error, AdapterError):
         return error
     info = ErrorInfo.of(error)
-    wrapped = ErrorInfo(
-        type=info.type, message=f"{type(error).__name__}: {info.message}"
-    ).rebuild()
+    wrapped = ErrorInfo(type=info.type, message=f"{type(error).__name__}: {info.message}").rebuild()
     wrapped.__cause__ = error
     return wrapped
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextvars import copy_context
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
-from . import redact
+from . import canonical, redact
 from .approval import (
     Answer,
     ApprovalDecision,
@@ -31,10 +30,16 @@ from .errors import (
 )
 from .graph import Flow
 from .guards import Counters, Guard, GuardedCall, Ledger
-from .journal import Journal, ToolResult
+from .journal import Entry, Journal, ToolResult
+from .threads import Around, in_own_thread, in_pool, is_async
 from .tools import CallArguments, Tool
+from .validation import own_copy
 
 logger = logging.getLogger(__name__)
+
+
+# Events tell what happened in a line or two; the whole of a large result is in the journal.
+EVENT_LIMITS = redact.Limits(max_text=500, max_items=20, max_depth=6, max_total=4_000)
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,6 @@ class Event:
 
 
 Listener = Callable[[Event], Awaitable[None] | None]
-RunInThread = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 @dataclass
@@ -62,7 +66,7 @@ class Visit:
 
     ``id`` is its path: ``pay#2``, and inside a nested flow ``pay#2/0/check#1``. ``home`` is the
     executor of the run, whose store the runner settles with. ``pending`` are the requests that
-    it waits for.
+    it waits for, ``left`` those that it asked before this resume and has not asked again yet.
     """
 
     run_id: str
@@ -73,19 +77,29 @@ class Visit:
     home: Executor
     counters: Counters
     pending: list[ApprovalRequest] = field(default_factory=list)
-    calls: set[asyncio.Task[Any]] = field(default_factory=set)
+    left: list[ApprovalRequest] = field(default_factory=list)
+    begun: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    async def to_its_end(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Await a call or a nested walk, which goes on to its end if the caller is cancelled.
+
+        It has its effect whatever becomes of its caller (a thread can't be stopped), so its
+        result belongs in the journal.
+        """
+        task = asyncio.create_task(work)
+        self.begun.add(task)
+        return await asyncio.shield(task)
 
     async def drain(self) -> None:
-        """Wait until every call that was begun has ended, also those the node no longer awaits.
+        """Wait until all that was begun has ended, also what the node no longer awaits.
 
-        A call that runs has its effect whatever becomes of its caller (a thread can't be stopped),
-        so its result belongs in the journal. Raises Interrupted where one of them was.
+        Raises Interrupted where one of them was.
         """
-        while self.calls:
-            done, _ = await asyncio.wait(self.calls)
-            self.calls -= done
+        while self.begun:
+            done, _ = await asyncio.wait(self.begun)
+            self.begun -= done
             for task in done:
-                if isinstance(error := task.exception(), Interrupted):
+                if not task.cancelled() and isinstance(error := task.exception(), Interrupted):
                     raise error
 
 
@@ -100,7 +114,7 @@ class Executor:
     ``approvals`` is the port that is asked for a person's yes. ``guards`` are shown each call
     that is about to run and ``ledger`` each that ran; replays touch neither. ``on_event`` is told
     what happens; what it raises interrupts the walk.
-    ``in_thread`` runs plain functions off the event loop (default: ``asyncio.to_thread``).
+    Plain functions run in threads; ``around_thread`` is called there with the function to run.
     """
 
     def __init__(
@@ -110,13 +124,13 @@ class Executor:
         guards: Iterable[Guard] = (),
         ledger: Ledger | None = None,
         on_event: Listener | None = None,
-        in_thread: RunInThread = asyncio.to_thread,
+        around_thread: Around = lambda function: function(),
     ) -> None:
         self.approvals: ApprovalPort = approvals if approvals is not None else DeferredApproval()
         self.guards = list(guards)
         self.ledger = ledger
         self._on_event = on_event
-        self._in_thread = in_thread
+        self._around = around_thread
 
     async def call(
         self,
@@ -132,9 +146,7 @@ class Executor:
         raises AdapterError (the tool failed), ApprovalDenied, ApprovalPending, or FlowError.
         Cancelling the caller does not cancel the call: it ends and is recorded.
         """
-        task = asyncio.create_task(self._call(visit, tool, arguments, call_id))
-        visit.calls.add(task)
-        return await asyncio.shield(task)
+        return await visit.to_its_end(self._call(visit, tool, arguments, call_id))
 
     async def _call(
         self, visit: Visit, tool: Tool, arguments: Mapping[str, Any], call_id: str | None
@@ -144,10 +156,15 @@ class Executor:
         entry = journal.replay(tool, checked)
         if entry is not None:
             await self.emit("call.replayed", visit, tool=tool.name, call_id=entry.call_id)
+            if entry.denied is not None:
+                raise self._denied_again(visit, tool, checked, entry)
             return _unwrap(journal.result_of(entry, tool))
         order = journal.begin()
         answer = journal.answers.take(
-            run_id=visit.run_id, tool=tool.name, passed=checked.passed, call_id=call_id
+            run_id=visit.run_id,
+            reference=tool.reference,
+            passed=checked.passed,
+            call_id=call_id,
         )
         if answer is not None:
             await self._settle_own(visit, answer)
@@ -160,11 +177,11 @@ class Executor:
         if answer is not None:
             request, decision = answer
             if not decision.approved:
+                journal.finish_denied(tool, checked, answer, order=order)
                 raise denied(request, decision)
-            values, answered_by = _approved_values(tool, request, decision, values), request.id
-        return _unwrap(
-            await self._run(visit, tool, checked, values, call_id, order, answered_by)
-        )
+            values = _approved_values(journal, tool, request, decision, values)
+            answered_by = request.id
+        return _unwrap(await self._run(visit, tool, checked, values, call_id, order, answered_by))
 
     async def ask(self, visit: Visit, request: ApprovalRequest) -> ApprovalDecision:
         """Ask the port. ApprovalPending notes the request in the visit's journal and leaves."""
@@ -172,6 +189,7 @@ class Executor:
             return await self.approvals.request(request)
         except ApprovalPending as pending:
             visit.pending.append(pending.request)
+            visit.left[:] = [r for r in visit.left if r.id != pending.request.id]
             if self.approvals.store is not None:
                 _stores[pending.request.id] = self.approvals.store
             await self.emit(
@@ -190,8 +208,10 @@ class Executor:
         A request whose port has no store can't be taken back; the log names it.
         """
         store = _stores.get(request.id, self.approvals.store)
-        withdrawn = store is not None and await store.withdraw(request, reason)
-        if store is None:
+        given = None
+        if store is not None:
+            given = await store.withdraw(request, reason)
+        else:
             logger.error(
                 "The approval %s for %s can't be withdrawn, because its port has no store.",
                 request.id,
@@ -203,9 +223,18 @@ class Executor:
             tool=request.tool,
             call_id=request.call_id,
             request=request.id,
-            withdrawn=withdrawn,
+            withdrawn=store is not None and given is None,
             reason=reason,
         )
+
+    def _denied_again(
+        self, visit: Visit, tool: Tool, checked: CallArguments, entry: Entry
+    ) -> ApprovalDenied:
+        """The refusal of an earlier run of the node, as it was raised then."""
+        by, reason = cast(tuple[str, str | None], entry.denied)
+        request = self._tool_request(visit, tool, checked, entry.call_id, repeats=False)
+        request = replace(request, id=entry.answered_by or request.id)
+        return denied(request, ApprovalDecision.deny(by=by, reason=reason, request_id=request.id))
 
     async def _settle_own(self, visit: Visit, answer: Answer) -> None:
         """Spend an answer in this executor's store, where it is not the run's executor: the
@@ -214,18 +243,15 @@ class Executor:
         if self is visit.home or store is None or store is visit.home.approvals.store:
             return
         if answer[0].id in visit.journal.answers.new:
-            await store.settle([answer], [])
+            await store.settle([answer], [], [])
         else:
-            await store.settle([], [answer])
+            await store.settle([], [answer], [])
 
     async def run_function(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a plain function in a thread, or await an ``async`` one."""
-        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004  a callable object may be async
-        ):
+        """Call a plain function of the flow in a thread of its own, or await an ``async`` one."""
+        if is_async(function):
             return await function(*args)
-        context = copy_context()
-        result = await self._in_thread(lambda: context.run(function, *args))
+        result = await in_own_thread(lambda: function(*args), self._around)
         return await result if inspect.isawaitable(result) else result
 
     async def emit(
@@ -287,23 +313,21 @@ class Executor:
         for guard in self.guards:
             guard(GuardedCall(tool, values, visit.counters))
         names = {"tool": tool.name, "call_id": call_id}
-        shown = {
-            "t": "map",
-            "items": [
-                [name, redact.redact(value, annotation=tool.annotations.get(name), key=name)]
-                for name, value in values.items()
-            ],
-        }
-        await self.emit("call.started", visit, **names, arguments=shown)
+        if self._on_event is not None:
+            shown = redact.redact_arguments(values, tool.annotations, limits=EVENT_LIMITS)
+            await self.emit("call.started", visit, **names, arguments=shown)
         began = perf_counter()
         error = None
+        given = own_copy(dict(values))
         try:
-            if inspect.iscoroutinefunction(tool.fn):
-                value = await tool.fn(**values)
+            if is_async(tool.fn):
+                value = await tool.fn(**given)
             else:
-                value = await self.run_function(lambda: tool.fn(**values))
+                value = await in_pool(lambda: tool.fn(**given), self._around)
             result = ToolResult(tool.name, call_id, values, value=value)
-        except Exception as failure:
+        except BaseException as failure:  # what a tool raises of its own is its failure, all of it
+            if is_a_stop(failure):
+                raise
             error = as_adapter_error(failure)
             result = ToolResult(tool.name, call_id, values, error=error.info)
         seconds = perf_counter() - began
@@ -315,8 +339,9 @@ class Executor:
             text = redact.redact_text(str(error))
             await self.emit("call.failed", visit, **names, duration_ms=took, error=text)
             raise error
-        node = redact.redact(result.value, annotation=tool.returns)
-        await self.emit("call.finished", visit, **names, duration_ms=took, result=node)
+        if self._on_event is not None:
+            node = redact.redact(result.value, annotation=tool.returns, limits=EVENT_LIMITS)
+            await self.emit("call.finished", visit, **names, duration_ms=took, result=node)
         return result
 
 
@@ -330,8 +355,20 @@ def denied(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDeni
     )
 
 
+def is_a_stop(error: BaseException) -> bool:
+    """Whether an exception stops the walk itself, rather than a node or a tool raising it."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(error, Interrupted | KeyboardInterrupt)
+
+
 def _approved_values(
-    tool: Tool, request: ApprovalRequest, decision: ApprovalDecision, values: Mapping[str, Any]
+    journal: Journal,
+    tool: Tool,
+    request: ApprovalRequest,
+    decision: ApprovalDecision,
+    values: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The arguments that run: what was shown, or what the reviewer made of it.
 
@@ -345,7 +382,19 @@ def _approved_values(
                 code="invalid-answer",
             )
         return dict(CallArguments.of(tool, decision.arguments).values)
-    return dict(values if request.arguments is None else request.arguments)
+    if request.arguments is not None:
+        return dict(request.arguments)
+    if request.sealed is None:
+        return dict(values)
+    try:
+        shown: dict[str, Any] = journal.codec.decode(request.sealed, *tool.annotations.values())
+    except canonical.UnknownClass as error:
+        raise FlowError(
+            f"The approved arguments of {tool.name} hold the class {error.name}, which its "
+            "annotations do not name; it did not run. Annotate the parameter with it.",
+            code="state-not-sealable",
+        ) from error
+    return shown
 
 
 def _unwrap(result: ToolResult) -> Any:

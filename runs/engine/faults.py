@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .nodes import APPROVED, END, REJECTED, START, Human, Map, Node
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from pydantic import BaseModel
+
+from . import canonical
+from .nodes import APPROVED, END, REJECTED, START, Call, Gate, Human, Map, Node
 
 if TYPE_CHECKING:
     from .graph import Flow
+
+MAX_NAME = 150  # characters of a flow's or node's name: what stores and pages have room for
 
 
 def faults_of(flow: Flow) -> list[str]:
@@ -22,6 +30,13 @@ def faults_of(flow: Flow) -> list[str]:
             faults.append(f"an edge leaves from {source!r}, which is no node")
         if target not in known | {END}:
             faults.append(f"an edge leads to {target!r}, which is no node")
+    faults += [
+        f"the name of node {name[:40]!r}... has more than {MAX_NAME} characters"
+        for name in (flow.name, *flow.nodes)
+        if len(name) > MAX_NAME
+    ]
+    if START in flow.routes:
+        faults.append("a route leaves from START; a run begins with edges")
     for edge in flow.edges:
         if START in edge.sources and (edge.is_join or edge.port):
             faults.append("an edge from START has neither a port nor further sources")
@@ -34,6 +49,7 @@ def faults_of(flow: Flow) -> list[str]:
         faults.extend(_port_faults(flow, node))
         faults.extend(_field_faults(flow, node))
         faults.extend(_map_faults(node))
+        faults.extend(_form_faults(node))
     return faults
 
 
@@ -75,6 +91,25 @@ def _port_faults(flow: Flow, node: Node) -> list[str]:
     return faults
 
 
+def _form_faults(node: Node) -> list[str]:
+    faults = []
+    for asked in (node.action, node.gate):
+        form = getattr(asked, "form", None) if isinstance(asked, Human | Gate) else None
+        if isinstance(form, Mapping):
+            try:
+                Draft202012Validator.check_schema(form)
+            except SchemaError as error:
+                faults.append(f"the form of {node.name!r} is no JSON Schema: {error.message}")
+        elif form is not None and not (isinstance(form, type) and issubclass(form, BaseModel)):
+            faults.append(f"the form of {node.name!r} is neither a pydantic model nor a schema")
+    if isinstance(node.action, Call):
+        try:
+            canonical.encode(dict(node.action.args), path="args")
+        except canonical.NotSealable as error:
+            faults.append(f"a static argument of {node.name!r} can't be sealed: {error}")
+    return faults
+
+
 def _map_faults(node: Node) -> list[str]:
     action = node.action
     if not isinstance(action, Map):
@@ -96,9 +131,13 @@ def _field_faults(flow: Flow, node: Node) -> list[str]:
     if into is not None and into not in fields:
         faults.append(f"node {node.name!r} puts its result into {into!r}, which is no state field")
     if isinstance(node.action, Human):
+        try:
+            named = node.action.fields
+        except ValueError as error:
+            return [*faults, f"the message of {node.name!r} is malformed: {error}"]
         faults.extend(
             f"the message of {node.name!r} names {name!r}, which is no state field"
-            for name in node.action.fields
+            for name in named
             if name not in fields
         )
     return faults

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,9 +15,11 @@ from .executor import Executor
 from .graph import Flow
 from .journal import Journal
 from .nodes import END, Edge
+from .redact import redact_text
+from .validation import faults_in_words, own_copy
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finished:
     """A finished visit: the changes it makes to the state, and the port it leaves by."""
 
@@ -27,7 +28,7 @@ class Finished:
     port: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Suspended:
     """A visit that waits for people: its journal, and the requests that are open."""
 
@@ -74,7 +75,7 @@ class Frontier:
                         code="step-limit",
                         node=visit.node,
                     )
-                visit = replace(visit, state=_own_copy(self.state))
+                visit = replace(visit, state=own_copy(self.state))
             begun.append(visit)
         return begun
 
@@ -140,8 +141,14 @@ class Frontier:
                     targets.append(edge.target)
         route = self.flow.routes.get(node)
         if route is not None and outcome.port is None:
-            label = await executor.run_function(route.choose, _own_copy(self.state))
-            if label not in route.targets:
+            try:
+                label = await executor.run_function(route.choose, own_copy(self.state))
+            except Exception as error:
+                told = redact_text(f"{type(error).__name__}: {error}")
+                raise FlowError(
+                    f"The route after {node!r} failed with {told}", code="node-failed", node=node
+                ) from error
+            if not isinstance(label, str) or label not in route.targets:
                 raise FlowError(
                     f"The route after {node!r} chose {label!r}, which is none of its labels: "
                     f"{', '.join(map(repr, route.targets))}.",
@@ -169,15 +176,6 @@ class Frontier:
         return True
 
 
-def _own_copy(state: BaseModel) -> BaseModel:
-    """A copy that a node can't change under others; the state itself where it can't be copied
-    (a flow that never pauses may hold anything)."""
-    try:
-        return copy.deepcopy(state)
-    except Exception:
-        return state
-
-
 def _same(one: Any, other: Any) -> bool:
     """Equal and of one type; values whose comparison fails are different."""
     try:
@@ -192,27 +190,24 @@ def _changed(
     """The state with changes, checked by its model; FlowError (node-failed) names the field."""
     fields = type(state).model_fields
     for name in changes:
-        if name not in fields:
+        if name not in fields and type(state).model_config.get("extra") != "allow":
             raise FlowError(
                 f"Node {by[name]!r} changes {name!r}, which is no field of {flow.state.__name__}.",
                 code="node-failed",
                 node=by[name],
             )
-    values = {name: getattr(state, name) for name in fields} | dict(changes)
+    values = dict(state) | dict(changes)
     try:
         changed = type(state).model_validate(values, by_alias=False, by_name=True)
     except ValidationError as error:
-        faults = error.errors(include_input=False, include_url=False, include_context=False)
-        told = "; ".join(f"{'.'.join(map(str, f['loc']))}: {f['msg']}" for f in faults)
-        first = str(next((f["loc"][0] for f in faults if f["loc"]), ""))
-        node = by.get(first, next(iter(by.values())))
+        places = [str(fault["loc"][0]) for fault in error.errors() if fault["loc"]]
+        node = next((by[place] for place in places if place in by), next(iter(by.values())))
         raise FlowError(
-            f"Node {node!r} gave the state values that its model refuses: {told}",
+            f"Node {node!r} gave the state values that its model refuses: "
+            f"{faults_in_words(error, 'state')}",
             code="node-failed",
             node=node,
         ) from None
     # What was never set stays so: journals leave unset fields out.
     changed.__pydantic_fields_set__.intersection_update(state.model_fields_set | changes.keys())
     return changed
-
-

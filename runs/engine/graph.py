@@ -57,18 +57,25 @@ class Flow:
             self._faults.append(f"node {name!r} is no function, Call, Map or Human")
         self.nodes[name] = Node(name, action, gate)
 
-    def edge(self, source: str | Iterable[str], target: str, *, port: str | None = None) -> None:
+    def edge(self, source: str | Iterable[str], target: Any, *, port: str | None = None) -> None:
         """Lead from a node to the next, or from all of several nodes once each has finished.
 
         With ``port`` the edge is taken when the node leaves by that port only.
         """
         self._changed()
         sources = (source,) if isinstance(source, str) else tuple(dict.fromkeys(source))
-        self.edges.append(Edge(sources, target, port))
+        if not isinstance(target, str):
+            self._faults.append(
+                f"the edge from {' and '.join(map(repr, sources))} leads to one node, named by a "
+                f"string; draw an edge to each"
+            )
+            return
+        edge = Edge(sources, target, port)
+        if edge in self.edges:
+            self._faults.append(f"an edge from {sources[0]!r} to {target!r} is drawn twice")
+        self.edges.append(edge)
 
-    def route(
-        self, source: str, choose: Callable[[Any], str], targets: Mapping[str, str]
-    ) -> None:
+    def route(self, source: str, choose: Callable[[Any], str], targets: Mapping[str, str]) -> None:
         """After ``source``, go to the target whose label ``choose(state)`` returns."""
         self._changed()
         if source in self.routes:
@@ -92,9 +99,9 @@ class Flow:
             self._graph = {
                 "name": self.name,
                 "state": canonical.class_name(self.state),
-                "edges": [
+                "edges": sorted(
                     [list(edge.sources), edge.target, edge.port or ""] for edge in self.edges
-                ],
+                ),
                 "routes": {
                     name: [function_name(route.choose), dict(route.targets)]
                     for name, route in self.routes.items()

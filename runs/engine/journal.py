@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+import hashlib
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from pydantic import BaseModel
 
 from . import canonical
 from .approval import Answer, ApprovalRequest
 from .canonical import Json
 from .errors import ErrorInfo, FlowError
+from .graph import Flow
 from .tools import CallArguments, Tool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ToolResult:
     """How one call ended: with a value, or with an error."""
 
@@ -36,6 +40,9 @@ class ToolResult:
             "value": self.value,
             "error": None if self.error is None else vars(self.error),
         }
+
+    def __repr__(self) -> str:
+        return f"<result of {self.tool}: {'ok' if self.error is None else self.error.type}>"
 
 
 @dataclass(frozen=True)
@@ -72,12 +79,14 @@ class Codec:
         return data, None
 
 
-@dataclass
+@dataclass(repr=False)
 class Entry:
     """One finished call: canonical data, so that nothing a node does later can change it.
 
-    ``answered_by`` is the id of the request whose answer let the call run. ``unsealable`` says
-    why the result can't be replayed; the call ran, so a pause of this visit must fail.
+    ``tool`` is the tool's reference, since two tools may share a name. ``answered_by`` is the id
+    of the request whose answer let the call run, or, where ``denied`` holds who refused it and
+    why, kept it from running. ``unsealable`` says why the result can't be replayed; the call ran,
+    so a pause of this visit must fail.
     """
 
     tool: str
@@ -87,6 +96,7 @@ class Entry:
     value: Json = None
     error: Json = None
     answered_by: str | None = None
+    denied: Json = None
     unsealable: str | None = None
 
     def to_json(self) -> Json:
@@ -98,10 +108,11 @@ class Entry:
             "value": self.value,
             "error": self.error,
             "answered_by": self.answered_by,
+            "denied": self.denied,
         }
 
 
-@dataclass
+@dataclass(repr=False)
 class Item:
     """A finished item of a Map: its value in canonical form, or that it was skipped."""
 
@@ -126,15 +137,17 @@ class Answers:
     used: set[str] = field(default_factory=set)
 
     def take(
-        self, *, run_id: str, tool: str, passed: str | None, call_id: str | None
+        self, *, run_id: str, reference: str, passed: str | None, call_id: str | None
     ) -> Answer | None:
         """The first unused answer to such a request, marked as used.
 
         ``call_id`` counts for calls whose id repeats on a re-run.
         """
         return self._first(
-            lambda request: request.matches(run_id=run_id, tool=tool, passed=passed)
-            and (call_id is None or request.call_id == call_id)
+            lambda request: (
+                request.answers_call(run_id=run_id, reference=reference, passed=passed)
+                and (call_id is None or request.call_id == call_id)
+            )
         )
 
     def take_for_node(self, call_id: str) -> Answer | None:
@@ -167,6 +180,7 @@ class Journal:
         self._inside = {
             key: Journal(codec, answers, inside) for key, inside in data.get("inside", {}).items()
         }
+        self._nested: Counter[str] = Counter()
         self._order = max((entry.order for entry in self.entries), default=0)
         self._recorded: dict[tuple[str, str | None], deque[Entry]] = defaultdict(deque)
         for entry in sorted(self.entries, key=lambda entry: entry.order):
@@ -176,9 +190,20 @@ class Journal:
         """The journal of an item or of a nested visit."""
         return self._inside.setdefault(key, Journal(self.codec, self.answers))
 
+    def place_of_nested(self, flow: Flow, state: BaseModel) -> str:
+        """The key of a nested flow: what it is begun with, numbered among equals."""
+        try:
+            begun_with = canonical.dumps(self.codec.encode(state, "state"))
+        except canonical.NotSealable:
+            begun_with = ""  # it can't pause; places go by the order in which they are begun
+        name = f"{flow.name}:{flow.version}:{begun_with}"
+        key = f"{flow.name}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+        self._nested[key] += 1
+        return f"{key}-{self._nested[key]}"
+
     def replay(self, tool: Tool, arguments: CallArguments) -> Entry | None:
         """The recorded call that this call repeats; None for a new call."""
-        recorded = self._recorded.get((tool.name, arguments.passed))
+        recorded = self._recorded.get((tool.reference, arguments.passed))
         if not recorded or arguments.passed is None:
             return None
         entry = recorded.popleft()
@@ -191,6 +216,27 @@ class Journal:
         self._order += 1
         return self._order
 
+    def finish_denied(
+        self,
+        tool: Tool,
+        arguments: CallArguments,
+        answer: Answer,
+        *,
+        order: int,
+    ) -> None:
+        """Record a refusal: a re-run of the node is refused again at this place."""
+        request, decision = answer
+        self.entries.append(
+            Entry(
+                tool.reference,
+                arguments.passed,
+                request.call_id,
+                order,
+                answered_by=request.id,
+                denied=[decision.by, decision.reason],
+            )
+        )
+
     def finish(
         self,
         tool: Tool,
@@ -201,7 +247,9 @@ class Journal:
         answered_by: str | None,
     ) -> None:
         """Record a finished call. What can't be sealed leaves a marker that says so."""
-        entry = Entry(tool.name, arguments.passed, result.call_id, order, answered_by=answered_by)
+        entry = Entry(
+            tool.reference, arguments.passed, result.call_id, order, answered_by=answered_by
+        )
         if arguments.passed is None:
             entry.unsealable = f"the arguments of {tool.name} can't be sealed"
         elif result.error is not None:

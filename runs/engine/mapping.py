@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from .errors import ApprovalPending
-from .executor import Visit
+from .executor import Visit, is_a_stop
 from .journal import Item, item_key
 from .nodes import Map
 
@@ -27,27 +27,29 @@ async def run_map(
     waits for a person doesn't hold up the others; once they have ended, ApprovalPending leaves.
     With ``on_error="fail"`` no further item is begun after a failure.
     """
-    gate = asyncio.Semaphore(action.concurrency)
-    failed: dict[int, Exception] = {}
-    waiting: list[ApprovalPending] = []
+    slots = asyncio.Semaphore(action.concurrency)
+    failed: dict[int, BaseException] = {}
     annotations = _annotations(action, state)
 
     async def one(index: int) -> None:
-        async with gate:
+        async with slots:
             if failed and action.on_error == "fail":
                 return
-            item_visit = replace(
-                now, id=f"{now.id}[{index}]", journal=now.journal.inside(item_key(index))
+            item = replace(
+                now,
+                id=f"{now.id}[{index}]",
+                journal=now.journal.inside(item_key(index)),
+                pending=[],
+                begun=set(),
             )
-            try:
-                value = await run_item(items[index], item_visit)
-            except ApprovalPending as pending:
-                waiting.append(pending)
-            except Exception as error:
-                if action.on_error == "skip":
-                    now.journal.finish_item(index, Item(skipped=True))
-                else:
-                    failed[index] = error
+            value, failure = await _outcome(run_item(items[index], item), item)
+            now.pending.extend(item.pending)
+            if failure is not None and action.on_error == "fail":
+                failed[index] = failure
+            elif item.pending:
+                return  # an item is kept once it waits for nobody; until then it runs again
+            elif failure is not None:
+                now.journal.finish_item(index, Item(skipped=True))
             else:
                 data, why_not = now.journal.codec.keep(
                     value, f"item {index} of {now.node!r}", *annotations
@@ -59,12 +61,29 @@ async def run_map(
     await asyncio.gather(*(one(i) for i in range(len(items)) if i not in now.journal.items))
     if failed:
         raise failed[min(failed)]
-    if waiting:
-        raise waiting[0]
+    if now.pending:
+        raise ApprovalPending(now.pending[0])
     return [
         values[i] if i in values else _kept(now, now.journal.items[i], annotations)
         for i in range(len(items))
     ]
+
+
+async def _outcome(work: Awaitable[Any], item: Visit) -> tuple[Any, BaseException | None]:
+    """The value of an item, or what it failed with, once all that it began has ended."""
+    value, failure = None, None
+    try:
+        try:
+            value = await work
+        finally:
+            await item.drain()
+    except ApprovalPending:
+        pass  # item.pending says so
+    except BaseException as error:
+        if is_a_stop(error):
+            raise
+        failure = error
+    return value, failure
 
 
 def _kept(now: Visit, item: Item, annotations: Sequence[Any]) -> Any:
@@ -76,4 +95,7 @@ def _annotations(action: Map, state: BaseModel) -> tuple[Any, ...]:
     field = type(state).model_fields[action.into].annotation
     if action.tool is not None:
         return (field, action.tool.returns)
-    return (field, typing.get_type_hints(action.fn).get("return", Any))
+    try:
+        return (field, typing.get_type_hints(action.fn).get("return", Any))
+    except NameError:  # the hint names something that is local to where the function was made
+        return (field,)

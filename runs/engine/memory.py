@@ -21,9 +21,12 @@ class ResumedApprovals:
         self._spent: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._lock = threading.Lock()
 
-    def spend(self, requests: Sequence[ApprovalRequest]) -> None:
-        """Remember that requests were answered, all or none; ApprovalAlreadyDecided where one
-        was answered before."""
+    def spend(self, answered: Sequence[ApprovalRequest], unheld: Sequence[ApprovalRequest]) -> None:
+        """Remember that requests were answered, all or none.
+
+        ``unheld`` are the open requests of the checkpoint that no store speaks for:
+        ApprovalAlreadyDecided where one of these was answered before, now or with another.
+        """
         now = time.monotonic()
         with self._lock:
             while self._spent:
@@ -31,14 +34,14 @@ class ResumedApprovals:
                 if now - at < REMEMBERED_SECONDS and len(self._spent) < REMEMBERED_ENTRIES:
                     break
                 del self._spent[oldest]
-            for request in requests:
+            for request in unheld:
                 if (request.run_id, request.id) in self._spent:
                     raise ApprovalAlreadyDecided(
                         f"The request {request.id} for {request.tool} has been answered in this "
                         "process, and the run went on. Nothing ran now.",
                         node=request.node,
                     )
-            self._spent.update(((request.run_id, request.id), now) for request in requests)
+            self._spent.update(((request.run_id, request.id), now) for request in answered)
 
 
 resumed = ResumedApprovals()

@@ -17,7 +17,7 @@ END = "__end__"
 APPROVED = "approved"
 REJECTED = "rejected"
 
-Form = type[BaseModel] | Mapping[str, Any]
+Form = type[BaseModel] | dict[str, Any]
 """A pydantic model, or a JSON Schema (2020-12)."""
 
 
@@ -54,7 +54,7 @@ class Human:
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The state fields that the message names, in order."""
+        """The state fields that the message names, in order; ValueError where it is malformed."""
         names = (name for _, name, _, _ in string.Formatter().parse(self.message) if name)
         return tuple(dict.fromkeys(name.partition(".")[0].partition("[")[0] for name in names))
 

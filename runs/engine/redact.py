@@ -19,8 +19,18 @@ a secret, and what looks like one. Cutting comes after redacting. Nothing here r
 value; what cannot be read is shown as such.
 """
 
-from .display import Limits, Node, line, plain, redact, redact_text
+from .display import Limits, Node, line, plain, redact, redact_arguments, redact_text
 from .marks import Secret
 from .sentence import fill
 
-__all__ = ["Limits", "Node", "Secret", "fill", "line", "plain", "redact", "redact_text"]
+__all__ = [
+    "Limits",
+    "Node",
+    "Secret",
+    "fill",
+    "line",
+    "plain",
+    "redact",
+    "redact_arguments",
+    "redact_text",
+]

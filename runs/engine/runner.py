@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from . import canonical
-from .answers import match, plain_content
+from .answers import match
 from .approval import ApprovalDecision, ApprovalRequest, new_id
 from .checkpoint import Checkpoint, CheckpointSealer, OpenVisit
 from .errors import FlowError
@@ -24,7 +25,7 @@ from .walking import Walker, beginning
 STEP_LIMIT = 1_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FlowResult:
     """How far a run came: ``completed`` with its last state, or ``paused`` with a checkpoint.
 
@@ -40,6 +41,9 @@ class FlowResult:
     @property
     def pending(self) -> ApprovalRequest | None:
         return self.requests[0] if self.requests else None
+
+    def __repr__(self) -> str:
+        return f"<{self.status} run {self.run_id}, {len(self.requests)} open requests>"
 
 
 class FlowRunner:
@@ -91,9 +95,9 @@ class FlowRunner:
                 "The run waits for its open requests; resume it with a decision for one of them.",
                 code="unknown-request",
             )
-        visits = await self._spend(checkpoint.visits, matched)
+        visits, left = await self._spend(checkpoint.visits, matched)
         position = replace(checkpoint, visits=visits, key="", mac="")
-        return await self._walk(flow, position, frozenset(matched))
+        return await self._walk(flow, position, left, frozenset(matched))
 
     def run_sync(self, flow: Flow, state: BaseModel, *, run_id: str | None = None) -> FlowResult:
         """``run`` for plain code."""
@@ -116,20 +120,16 @@ class FlowRunner:
 
     async def _spend(
         self, visits: Sequence[OpenVisit], matched: Mapping[str, ApprovalDecision]
-    ) -> tuple[OpenVisit, ...]:
+    ) -> tuple[tuple[OpenVisit, ...], dict[str, list[ApprovalRequest]]]:
         """The visits with their answers, those answered due to run again.
 
         The answers are spent from here on, all of them or, where the store refuses, none. Other
-        records of an answered visit are withdrawn where the visit will ask them anew.
+        records of an answered visit are withdrawn where the visit will ask anew; those that it
+        will find again are returned, by visit.
         """
         store = self.executor.approvals.store
         answers = {
-            request.id: (
-                request,
-                replace(
-                    matched[request.id], content=plain_content(matched[request.id].content)
-                ),
-            )
+            request.id: (request, matched[request.id])
             for visit in visits
             for request in visit.pending
             if request.id in matched
@@ -140,30 +140,42 @@ class FlowRunner:
             if any(request.id in matched for request in visit.pending)
             for answer in visit.answers
         ]
-        held = set() if store is None else await store.settle([*answers.values()], earlier)
-        resumed.spend([request for request, _ in answers.values() if request.id not in held])
-        going_on = []
+        open_requests = [request for visit in visits for request in visit.pending]
+        others = [request for request in open_requests if request.id not in answers]
+        held = set() if store is None else await store.settle([*answers.values()], earlier, others)
+        resumed.spend(
+            [request for request, _ in answers.values()],
+            [request for request in open_requests if request.id not in held],
+        )
+        going_on, left = [], {}
         for visit in visits:
-            new = tuple(answers[r.id] for r in visit.pending if r.id in answers)
+            new = [answers[r.id] for r in visit.pending if r.id in answers]
             if new:
-                for request in visit.pending:
-                    if request.id not in answers and not request.repeats and store is not None:
-                        await store.withdraw(request, "superseded")
+                rest = [r for r in visit.pending if r.id not in answers]
+                left[visit.id] = [request for request in rest if request.repeats]
+                for request in rest:
+                    if not request.repeats and store is not None:
+                        # A decision that came meanwhile goes on with the others.
+                        given = await store.withdraw(request, "superseded")
+                        new += [(request, given)] if given is not None else []
                 visit = replace(visit, answers=(*visit.answers, *new), pending=())
             going_on.append(visit)
-        return tuple(going_on)
+        return tuple(going_on), left
 
     async def _walk(
-        self, flow: Flow, position: Checkpoint, new_answers: frozenset[str] = frozenset()
+        self,
+        flow: Flow,
+        position: Checkpoint,
+        left: Mapping[str, list[ApprovalRequest]] = MappingProxyType({}),
+        new_answers: frozenset[str] = frozenset(),
     ) -> FlowResult:
         frontier = Frontier(flow, position)
         counters = dict(position.counters)
         walker = Walker(self.executor, position.run_id, counters, self.max_steps)
         await walker.walk(
             frontier,
-            lambda visit: Journal(
-                self._codec, Answers(visit.answers, new_answers), visit.journal
-            ),
+            lambda visit: Journal(self._codec, Answers(visit.answers, new_answers), visit.journal),
+            left=left,
         )
         if not frontier.suspended:
             return FlowResult("completed", position.run_id, frontier.state)

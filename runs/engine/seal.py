@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 MIN_KEY_BYTES = 16
 _HEAD = re.compile(r'\{"seal":1,"key":"([A-Za-z0-9_-]{0,32})","body":')
+_KEY_ID = re.compile(r"[A-Za-z0-9_-]{0,32}")
 _TAIL = re.compile(r',"mac":"([0-9a-f]{64})"\}')
 _TAIL_LENGTH = len(',"mac":""}') + 64
 
@@ -43,7 +44,13 @@ class Sealer:
     """
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
-        for key in keys.values():
+        if not keys:
+            raise ValueError("A seal needs a key.")
+        for key_id, key in keys.items():
+            if not isinstance(key_id, str) or not _KEY_ID.fullmatch(key_id):
+                raise ValueError(
+                    f"{key_id!r} can't name a key; an id has up to 32 letters, digits, - and _."
+                )
             if not isinstance(key, bytes) or len(key) < MIN_KEY_BYTES:
                 raise ValueError(f"A checkpoint key is bytes, {MIN_KEY_BYTES} or more of them.")
         self._keys = dict(keys)

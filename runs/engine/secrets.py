@@ -290,7 +290,7 @@ _LINE_START = re.compile(r"(?:\A|\n)[ \t>*\-\"'{]*\Z")
 
 def _named_values(text: str) -> Iterator[Found]:
     """``name=value``, ``Header: value``, ``--flag value``, ``<name>value</name>``."""
-    at = 0
+    at = 0 if "=" in text or ":" in text else len(text)
     while match := _ASSIGNMENT.search(text, at):
         at = match.end()
         found = _assigned(text, match)

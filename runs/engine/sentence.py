@@ -9,15 +9,12 @@ from string import Formatter
 from typing import Any
 
 from . import secrets
+from .contents import child_annotation, child_names, children, is_list
 from .display import (
     Limits,
     Node,
     Walk,
-    child_annotation,
-    child_names,
-    children,
     cut,
-    is_list,
     line,
     mask_words,
     plain,
@@ -82,7 +79,8 @@ def _value(
     if name not in values:
         raise KeyError(f"The sentence needs a value for “{name}”, and there is none.")
     walk = Walk(_WHOLE)
-    value, annotation, names = values[name], annotations.get(name), [name]
+    value, annotation = values[name], annotations.get(name)
+    names = child_names(values, list(values.items()), name)
     for step in steps:
         try:
             hidden, arms = walk.mask(value, annotation, names)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import string
 import typing
 import warnings
 from collections.abc import Callable, Mapping
@@ -13,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from . import canonical
 from .errors import FlowError
+from .validation import faults_in_words, own_copy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,24 +53,27 @@ class Tool:
         try:
             return self.params.model_validate(dict(arguments), by_alias=False, by_name=True)
         except ValidationError as error:
-            faults = "; ".join(
-                f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"
-                for fault in error.errors(
-                    include_input=False, include_url=False, include_context=False
-                )
-            )
             raise FlowError(
-                f"The call of {self.name} has arguments that it does not take: {faults}",
+                f"The call of {self.name} has arguments that it does not take: "
+                f"{faults_in_words(error, 'arguments')}",
                 code="invalid-arguments",
             ) from None
 
     def needs_confirmation(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether this call needs a person's yes."""
-        return bool(self.confirm(**arguments)) if callable(self.confirm) else self.confirm
+        """Whether this call needs a person's yes; FlowError where ``confirm`` doesn't say."""
+        needed = self.confirm(**own_copy(arguments)) if callable(self.confirm) else self.confirm
+        if needed is not True and needed is not False:
+            raise FlowError(
+                f"The confirm function of {self.name} returned {type(needed).__name__}; it says "
+                "True or False. The call did not run.",
+                code="node-failed",
+            )
+        return needed
 
     def risk_of(self, arguments: Mapping[str, Any]) -> str:
         """The risk shown to the reviewer for these arguments; empty where none is declared."""
-        return (self.risk(**arguments) if callable(self.risk) else self.risk) or ""
+        risk = self.risk(**own_copy(arguments)) if callable(self.risk) else self.risk
+        return str(risk or "")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
@@ -79,7 +85,22 @@ class Tool:
         return f"<tool {self.name}>"
 
 
+# Names that pydantic keeps for itself, so that such a parameter would silently not be there.
+_NOT_PARAMETERS = frozenset(name for name in dir(BaseModel) if name.startswith("model_"))
+
 _loaded: dict[str, Tool] = {}
+
+
+def _check_summary(function: Callable[..., Any], summary: str, fields: Mapping[str, Any]) -> None:
+    try:
+        named = {name for _, name, _, _ in string.Formatter().parse(summary) if name is not None}
+    except ValueError as error:
+        raise TypeError(f"The summary of {function.__qualname__} is malformed: {error}.") from None
+    for name in sorted(named):
+        if re.split(r"[.\[]", name)[0] not in fields:
+            raise TypeError(
+                f"The summary of {function.__qualname__} names {name!r}, which is no parameter."
+            )
 
 
 def loaded_tool(reference: str) -> Tool | None:
@@ -120,6 +141,16 @@ def tool(
     """
 
     def make(function: Callable[..., Any]) -> Tool:
+        if not inspect.isfunction(function):
+            raise TypeError(
+                f"@tool stands on a function (def or async def), not on {function!r}; wrap it in "
+                "a function of its own."
+            )
+        for name, given in (("confirm", confirm), ("risk", risk)):
+            if inspect.iscoroutinefunction(given):
+                raise TypeError(
+                    f"The {name} function of {function.__qualname__} is async; it is plain."
+                )
         hints = typing.get_type_hints(function, include_extras=True)
         fields: dict[str, Any] = {}
         for parameter in inspect.signature(function).parameters.values():
@@ -127,6 +158,11 @@ def tool(
                 raise TypeError(
                     f"The tool {function.__qualname__} has the parameter {parameter}; a tool's "
                     "parameters have names, so that a reviewer can read them."
+                )
+            if parameter.name.startswith("_") or parameter.name in _NOT_PARAMETERS:
+                raise TypeError(
+                    f"The tool {function.__qualname__} can't have a parameter named "
+                    f"{parameter.name!r}; give it another name."
                 )
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[parameter.name] = (hints.get(parameter.name, Any), default)
@@ -141,6 +177,8 @@ def tool(
                 __module__=function.__module__,
                 **fields,
             )
+        if summary is not None:
+            _check_summary(function, summary, fields)
         made = Tool(
             name=function.__name__,
             fn=function,
@@ -161,7 +199,7 @@ def tool(
     return make if fn is None else make(fn)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CallArguments:
     """The validated arguments of one call.
 
@@ -183,7 +221,8 @@ class CallArguments:
     ) -> CallArguments:
         """Validate; FlowError (invalid-arguments) where the tool does not take them."""
         model = called.validate(arguments)
-        values = {name: getattr(model, name) for name in type(model).model_fields}
+        # Nobody who holds a part of the arguments can change them after they were checked.
+        values = {name: own_copy(model.__dict__[name]) for name in type(model).model_fields}
         given = {name: values[name] for name in values if name in model.model_fields_set}
         try:
             passed = canonical.dumps(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,19 +13,18 @@ from .approval import Answer, ApprovalDecision, ApprovalRequest, Kind, new_id
 from .checkpoint import OpenVisit
 from .context import Context, RunNested
 from .errors import ApprovalDenied, ApprovalPending, FlowError
-from .executor import Executor, Visit, denied
+from .executor import Executor, Visit, denied, is_a_stop
 from .frontier import Finished, Suspended
 from .graph import Flow
 from .mapping import run_map
 from .nodes import APPROVED, REJECTED, Call, Gate, Go, Human, Map, Node
+from .validation import annotations_of, own_copy
 
 
 class NodeRunner:
     """Makes one visit of a node."""
 
-    def __init__(
-        self, flow: Flow, executor: Executor, now: Visit, run_nested: RunNested
-    ) -> None:
+    def __init__(self, flow: Flow, executor: Executor, now: Visit, run_nested: RunNested) -> None:
         self._flow = flow
         self._executor = executor
         self._now = now
@@ -54,7 +52,11 @@ class NodeRunner:
             await self._failed(error.code, str(error))
             error.node = error.node or node.name
             raise
-        except Exception as error:
+        except BaseException as error:  # what a node raises of its own is its failure, all of it
+            if is_a_stop(error):
+                raise
+            if now.pending and _only_pauses(error):
+                return await self._suspended(node.name)
             told = redact.redact_text(f"{type(error).__name__}: {error}")
             await self._failed("node-failed", told)
             raise FlowError(
@@ -69,8 +71,10 @@ class NodeRunner:
         await self._executor.emit(kind, self._now, **data)
 
     async def _act(self, node: Node, visit: OpenVisit) -> Finished:
-        state = visit.state
-        assert state is not None  # noqa: S101  a visit is begun before it is made
+        assert visit.state is not None  # noqa: S101  a visit is begun before it is made
+        # A copy for this run of the node: what it changes in place, no checkpoint and no re-run
+        # sees.
+        state = own_copy(visit.state)
         answer = None
         if node.gate is not None:
             request, decision = await self._gate(node, node.gate, state)
@@ -95,30 +99,26 @@ class NodeRunner:
         finally:
             context.close()
 
-    async def _map(
-        self, action: Map, visit: OpenVisit, state: BaseModel, answer: Any
-    ) -> Finished:
-        items = list(await self._executor.run_function(action.over, state))
+    async def _map(self, action: Map, visit: OpenVisit, state: BaseModel, answer: Any) -> Finished:
+        items = list(await self._executor.run_function(action.over, own_copy(state)))
 
         async def run_item(item: Any, now: Visit) -> Any:
             if action.tool is not None:
                 call_id = f"{now.run_id}:{now.id}"
                 return await self._executor.call(now, action.tool, item, call_id=call_id)
             assert action.fn is not None  # noqa: S101  the graph was checked
-            return await self._function(action.fn, item, now, answer, state)
+            return await self._function(action.fn, own_copy(item), now, answer, own_copy(state))
 
         values = await run_map(action, items, self._now, run_item, state)
         return Finished(visit, {action.into: values})
 
-    async def _gate(
-        self, node: Node, gate: Gate, state: BaseModel
-    ) -> Answer:
+    async def _gate(self, node: Node, gate: Gate, state: BaseModel) -> Answer:
         answer = self._now.journal.answers.take_for_node(self._call_id("gate"))
         if answer is not None:
             return answer
         payload: Any = {}
         if gate.payload is not None:
-            payload = await self._executor.run_function(gate.payload, state)
+            payload = await self._executor.run_function(gate.payload, own_copy(state))
         if not isinstance(payload, Mapping):
             raise FlowError(
                 f"The payload of the gate of {node.name!r} is a {type(payload).__name__}; it is a "
@@ -134,7 +134,7 @@ class NodeRunner:
     ) -> Finished:
         answer = self._now.journal.answers.take_for_node(self._call_id("human"))
         if answer is None:
-            hints = typing.get_type_hints(type(state), include_extras=True)
+            hints = annotations_of(type(state))
             values = {name: getattr(state, name) for name in human.fields}
             answer = await self._ask(node, "human", human, state, human.message, values, hints)
         _, decision = answer
@@ -155,9 +155,10 @@ class NodeRunner:
     ) -> Answer:
         """Ask the node's own question, once it is known that the run could pause here."""
         now, codec = self._now, self._now.journal.codec
+        values = own_copy(dict(values))
         try:
             codec.encode(state, "state")
-            passed = canonical.dumps(codec.encode(dict(values), "payload"))
+            passed = canonical.dumps(codec.encode(values, "payload"))
         except canonical.NotSealable as error:
             raise FlowError(
                 f"Node {node.name!r} can't pause, and nobody was asked. {error}",
@@ -174,7 +175,7 @@ class NodeRunner:
             kind=kind,
             tool=f"node:{self._flow.name}.{node.name}",
             call_id=self._call_id(kind),
-            arguments=dict(values),
+            arguments=values,
             passed=passed,
             summary=redact.fill(message, values, annotations=annotations),
             risk=asked.risk,
@@ -189,12 +190,10 @@ class NodeRunner:
         """The id of the node's own question: the same on a re-run, so that it is found again."""
         return f"{self._now.run_id}:{self._now.id}:{kind}"
 
-    async def _call(
-        self, node: Node, call: Call, visit: OpenVisit, state: BaseModel
-    ) -> Finished:
+    async def _call(self, node: Node, call: Call, visit: OpenVisit, state: BaseModel) -> Finished:
         arguments = dict(call.args)
         if call.select is not None:
-            arguments |= await self._executor.run_function(call.select, state)
+            arguments |= await self._executor.run_function(call.select, own_copy(state))
         try:
             value = await self._executor.call(
                 self._now, call.tool, arguments, call_id=f"{self._now.run_id}:{self._now.id}"
@@ -226,6 +225,11 @@ class NodeRunner:
         for request in self._now.pending:
             await self._executor.withdraw(self._now, request, code)
         await self._emit("node.failed", code=code, error=message)
+
+
+def _only_pauses(error: BaseException) -> bool:
+    """Whether a group of exceptions (of a TaskGroup) holds nothing but pauses."""
+    return isinstance(error, BaseExceptionGroup) and error.split(ApprovalPending)[1] is None
 
 
 def _finished(node: Node, visit: OpenVisit, returned: Any) -> Finished:

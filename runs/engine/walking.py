@@ -3,36 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
 
+from .approval import ApprovalRequest
 from .checkpoint import Checkpoint, OpenVisit
 from .errors import ApprovalPending, FlowError
-from .executor import Executor, Visit
+from .executor import Executor, Visit, is_a_stop
 from .frontier import Finished, Frontier, Suspended
 from .graph import Flow
 from .guards import Counters
 from .journal import Answers, Codec, Journal
+from .validation import own_copy
 from .visiting import NodeRunner
 
 
 class Walker:
     """Makes the visits of one run, those of flows nested in it included."""
 
-    def __init__(
-        self, executor: Executor, run_id: str, counters: Counters, max_steps: int
-    ) -> None:
+    def __init__(self, executor: Executor, run_id: str, counters: Counters, max_steps: int) -> None:
         self._executor = executor
         self._run_id = run_id
         self._counters = counters
         self._max_steps = max_steps
 
     async def walk(
-        self, frontier: Frontier, journal_of: Callable[[OpenVisit], Journal], within: str = ""
+        self,
+        frontier: Frontier,
+        journal_of: Callable[[OpenVisit], Journal],
+        *,
+        left: Mapping[str, list[ApprovalRequest]] = MappingProxyType({}),
+        outer: Visit | None = None,
+        within: str = "",
     ) -> None:
         """Walk until nothing is due; visits that wait for people are left suspended.
+
+        ``left`` are open requests that a visit, by id, asked before and will find again.
+        ``outer`` is the visit that a nested flow runs in, and ``within`` the path to it.
 
         The visits of a wave run side by side, each to its end whatever befalls the others.
         Raises FlowError; no request of this frontier is open then.
@@ -42,7 +52,12 @@ class Walker:
                 wave = frontier.begin(due, self._max_steps)
                 outcomes = await asyncio.gather(
                     *(
-                        self._visit(frontier.flow, visit, journal_of(visit), within)
+                        self._visit(
+                            self._now(frontier.flow, visit, journal_of(visit), within),
+                            visit,
+                            outer.left if outer is not None else left.get(visit.id, []),
+                            nested=outer is not None,
+                        )
                         for visit in wave
                     ),
                     return_exceptions=True,
@@ -56,8 +71,9 @@ class Walker:
                     [outcome for outcome in outcomes if isinstance(outcome, Finished)],
                     self._executor,
                 )
-            except Exception:
-                await self.withdraw(frontier, "the run failed")
+            except BaseException as error:
+                if not is_a_stop(error):
+                    await self.withdraw(frontier, "the run failed")
                 raise
 
     async def withdraw(self, frontier: Frontier, reason: str) -> None:
@@ -79,38 +95,41 @@ class Walker:
         )
 
     async def _visit(
-        self, flow: Flow, visit: OpenVisit, journal: Journal, within: str
+        self, now: Visit, visit: OpenVisit, left: list[ApprovalRequest], *, nested: bool
     ) -> Finished | Suspended:
-        now = self._now(flow, visit, journal, within)
-        nested = _Nested(self, now)
-        return await NodeRunner(flow, self._executor, now, nested.run).visit(visit)
+        now.left = left
+        try:
+            return await NodeRunner(now.flow, self._executor, now, self.run_nested).visit(visit)
+        except BaseException as error:
+            if is_a_stop(error):
+                left = []
+            raise
+        finally:
+            while left and not nested:  # asked before this resume, and not asked again
+                await self._executor.withdraw(now, left.pop(), "superseded")
 
-    async def run_nested(self, flow: Flow, state: BaseModel, outer: Visit, place: int) -> Any:
-        """Walk a flow inside a visit; ApprovalPending where it waits for people."""
-        position = beginning(flow, state, self._run_id)
-        frontier = Frontier(flow, position)
+    async def run_nested(self, flow: Flow, state: BaseModel, outer: Visit) -> Any:
+        """Walk a flow inside a visit; ApprovalPending where it waits for people.
+
+        Its journals go by what it was begun with, and not by when: on a re-run, when finished
+        calls take no time, nested flows may begin in another order. It is walked to its end or
+        its pause whatever becomes of the caller.
+        """
+        return await outer.to_its_end(self._run_nested(flow, own_copy(state), outer))
+
+    async def _run_nested(self, flow: Flow, state: BaseModel, outer: Visit) -> Any:
+        frontier = Frontier(flow, beginning(flow, state, self._run_id))
+        within = outer.journal.place_of_nested(flow, state)
         await self.walk(
             frontier,
-            lambda visit: outer.journal.inside(f"{place}/{visit.id}"),
-            f"{outer.id}/{place}/",
+            lambda visit: outer.journal.inside(f"{within}/{visit.id}"),
+            outer=outer,
+            within=f"{outer.id}/{within}/",
         )
         if waiting := [r for visit in frontier.suspended for r in visit.pending]:
             outer.pending.extend(waiting)
             raise ApprovalPending(waiting[0])
         return frontier.state
-
-
-class _Nested:
-    """Numbers the nested flows of one visit in the order in which they are begun."""
-
-    def __init__(self, walker: Walker, outer: Visit) -> None:
-        self._walker = walker
-        self._outer = outer
-        self._begun = 0
-
-    async def run(self, flow: Flow, state: BaseModel) -> Any:
-        place, self._begun = self._begun, self._begun + 1
-        return await self._walker.run_nested(flow, state, self._outer, place)
 
 
 def beginning(flow: Flow, state: BaseModel, run_id: str) -> Checkpoint:
@@ -136,7 +155,7 @@ def beginning(flow: Flow, state: BaseModel, run_id: str) -> Checkpoint:
 
 
 def _worst(outcomes: Sequence[Any]) -> BaseException | None:
-    """What a wave ends with: an interruption before an error, else the first in order."""
+    """What a wave ends with: a stop before an error, else the first in order."""
     failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
     stops = [failure for failure in failures if not isinstance(failure, Exception)]
     return next(iter([*stops, *failures]), None)

@@ -12,6 +12,8 @@ from uuid import UUID
 
 import pytest
 from django.http import QueryDict
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import (
     AwareDatetime,
@@ -838,6 +840,75 @@ def test_patterns_are_found_anywhere_in_the_text() -> None:
     assert submit({"type": "string", "pattern": "b"}, "abc").is_valid()
     assert submit({"type": "string", "pattern": r"^\p{Letter}+$"}, "\u00e9t\u00e9").is_valid()
     assert r"The rule is: ^\d$" in message({"type": "string", "pattern": r"^\d$"}, "x")
+
+
+def test_odd_hints_and_alternatives_do_no_harm() -> None:
+    odd: list[Any] = [[], {}, 5, None, True, float("1e300")]
+    for value in odd:
+        hints = {f"x-{name}": value for name in ("order", "widget", "placeholder", "help")}
+        schema = only({"x": {"type": "string", **hints}, "y": {"enum": [value], **hints}})
+        SchemaForm(schema).render().encode()
+    assert message({"oneOf": [False]}, "1") == (
+        "This has to fit exactly one of the forms that are possible here."
+    )
+
+
+KINDS = st.sampled_from(["string", "integer", "number", "boolean", "array", "object", "null"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(), max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=5,
+)  # fmt: skip
+SCHEMAS = st.recursive(
+    st.booleans()
+    | st.fixed_dictionaries(
+        {},
+        optional={
+            "type": KINDS | st.lists(KINDS, min_size=1, max_size=3, unique=True),
+            "enum": st.lists(VALUES, min_size=1, max_size=5),
+            "const": VALUES,
+            "title": st.text(st.characters(), max_size=4),
+            "default": VALUES,
+            "format": st.sampled_from(["date", "time", "date-time", "email", "other"]),
+            "multipleOf": st.floats(1e-5, 1e9),
+            "x-order": VALUES,
+            "x-widget": VALUES,
+            "$ref": st.just("#"),
+        },
+    ),
+    lambda inner: (
+        st.dictionaries(
+            st.sampled_from(["anyOf", "oneOf", "allOf"]), st.lists(inner, min_size=1, max_size=3)
+        )
+        | st.fixed_dictionaries({"items": inner, "properties": st.dictionaries(st.text(), inner)})
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=30)
+@given(st.dictionaries(st.text(st.characters(), max_size=3), SCHEMAS, max_size=4), st.data())
+def test_whatever_is_drawn_and_submitted_ends_in_an_answer_or_messages(
+    properties: dict[str, Any], data: st.DataObject
+) -> None:
+    schema = {"properties": properties}
+    shown = SchemaForm(schema, prefix="form.")
+    shown.render().encode()
+    submitted = {
+        field.html_name: data.draw(
+            st.sampled_from([field.text, "1", "[]", '"a"', *(c.value for c in field.choices)])
+            | st.text(st.characters(), max_size=6)
+        )
+        for field in shown.fields
+    }
+    form = SchemaForm(schema, prefix="form.", data=submitted)
+    form.render().encode()
+    assert form.is_valid() is not bool(form.errors)
+    if form.is_valid():
+        assert check(schema, json.loads(json.dumps(form.content))) == (form.content, {})
+    else:
+        assert form.first_invalid
 
 
 # Messages

@@ -43,8 +43,9 @@ def test_a_started_run_is_queued_with_its_event_audit_entry_and_hint():
         flows.one.digest,
     )
     assert (run.started_by, run.via, run.requester) == (user, "page", "starter")
-    assert run.queued_at is not None and run.checkpoint_at is not None
-    assert ["note", {"t": "text", "v": "hello"}] in run.input_shown["items"]
+    assert run.queued_at is not None
+    assert run.checkpoint_at is not None
+    assert dict(run.input_shown["items"])["note"] == {"t": "text", "v": "hello"}
     (event,) = run.events.all()
     assert (event.kind, event.data) == ("run.started", {"by": "starter", "via": "page"})
     (entry,) = AuditEntry.objects.all()
@@ -66,9 +67,9 @@ def test_nothing_runs_before_a_worker_takes_the_run():
 
 def test_a_start_that_is_rolled_back_leaves_nothing_not_even_a_hint():
     before = everything()
-    with pytest.raises(ZeroDivisionError), transaction.atomic():
+    with transaction.atomic():
         started("one")
-        raise ZeroDivisionError
+        transaction.set_rollback(True)
     assert everything() == before
 
 
@@ -126,7 +127,7 @@ def test_input_that_is_no_state_of_the_flow_is_refused_at_its_field(input, field
 
 
 def test_input_nested_too_deeply_is_refused():
-    deep = []
+    deep: list[object] = []
     for _ in range(5_000):
         deep = [deep]
     refused("one", {"done": deep}, InvalidInput)

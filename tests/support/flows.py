@@ -37,7 +37,7 @@ CARD = "4111 1111 1111 1111"
 WITHOUT_BACKUP = "Make a backup first, or reject the change."
 
 effects: list[str] = []
-during: dict[str, Callable[[], None]] = {}
+during: dict[str, Callable[[], object]] = {}
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *more: Flow) -> None:

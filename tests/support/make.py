@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 from django.contrib.auth.models import Permission, User
@@ -20,8 +20,6 @@ from runs.work import advance
 
 VIEW, DECIDE = "approvals.view_approvalrequest", "approvals.decide_approvalrequest"
 START = "runs.start_run"
-
-Made = TypeVar("Made")
 
 
 def person(name: str, *rights: str) -> User:
@@ -64,7 +62,7 @@ def again(run: Run) -> Run:
 
 def pending(run: Run) -> list[ApprovalRequest]:
     """The open requests of a run, by their summaries."""
-    return list(run.requests.filter(status="pending").order_by("summary"))  # type: ignore[attr-defined]
+    return list(run.requests.filter(status="pending").order_by("summary"))
 
 
 def only_request(run: Run) -> ApprovalRequest:
@@ -107,15 +105,17 @@ def set_aside(model: Model, **values: Any) -> None:
     type(model)._base_manager.filter(pk=model.pk).update(**values)
 
 
-def everything() -> dict[str, list[dict[str, Any]]]:
+def everything() -> dict[str, list[Any]]:
     """All rows about runs and approvals, and the queue, to compare before and after."""
     models = (Run, RunEvent, ApprovalRequest, Decision, AuditEntry, DBTaskResult)
-    return {
-        model.__name__: list(model._base_manager.order_by("pk").values()) for model in models
-    }
+    rows: dict[str, list[Any]] = {}
+    for model in models:
+        manager: Any = model._base_manager
+        rows[model.__name__] = list(manager.order_by("pk").values())
+    return rows
 
 
-def together(count: int, act: Callable[[int], Made]) -> list[Made | Exception]:
+def together(count: int, act: Callable[[int], Any]) -> list[Any]:
     """Call ``act(number)`` in as many threads, released at one instant; what came of each."""
     outcomes: list[Any] = [None] * count
     barrier = threading.Barrier(count, timeout=60)
@@ -136,5 +136,3 @@ def together(count: int, act: Callable[[int], Made]) -> list[Made | Exception]:
     for thread in threads:
         thread.join()
     return outcomes
-
-

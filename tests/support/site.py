@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 from psycopg import sql
@@ -124,6 +125,20 @@ class Site:
         The code starts with no names imported.
         """
         return self.manage("shell", "--no-imports", "-c", code).stdout.strip()
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows of an SQL query on the site's database, with `%s` for each value.
+
+        Quicker than `shell` where a test asks again and again. UUIDs come back as text.
+        """
+        url = self.env["DATABASE_URL"]
+        if url.startswith("sqlite:///"):
+            path = url.removeprefix("sqlite:///")
+            given = [value.hex if isinstance(value, UUID) else value for value in values]
+            with closing(sqlite3.connect(path, timeout=20)) as database:
+                return database.execute(query.replace("%s", "?"), given).fetchall()
+        with psycopg.connect(url, autocommit=True) as database:
+            return database.execute(query.encode(), values).fetchall()
 
     def wait_until(
         self,

@@ -52,7 +52,9 @@ class Command(BaseCommand):
                 for field, messages in error.errors.items()
                 for message in messages
             )
-            raise CommandError(f"No run was started; {flow} can't use this input:{faults}") from error
+            raise CommandError(
+                f"No run was started; {flow} can't use this input:{faults}"
+            ) from error
         except (UnknownFlow, PermissionDenied) as error:
             raise CommandError(f"No run was started. {error}") from error
         except DatabaseError as error:
@@ -71,6 +73,8 @@ def _read(source: str) -> Any:
         raise CommandError(f"The input file can't be read: {error}") from error
     except ValueError as error:
         raise CommandError(f"The input is not JSON: {error}") from error
+    except RecursionError as error:
+        raise CommandError("The input is nested too deeply.") from error
 
 
 def _user(username: str | None) -> Any:
