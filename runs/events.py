@@ -16,9 +16,6 @@ from runs.engine import Event, Interrupted
 
 from .models import Run, RunEvent
 
-# Replays say nothing new about a run, and a long journal would bury its history under them.
-_NOT_KEPT = frozenset({"call.replayed"})
-
 
 def record(run_id: UUID, kind: str, *, node: str = "", data: Mapping[str, Any] = {}) -> None:
     """Write one event, and let pages know that the run has news."""
@@ -49,8 +46,6 @@ class EventWriter:
     async def __call__(self, event: Event) -> None:
         if self._lost.is_set():
             raise Interrupted("Another worker has taken this run over.")
-        if event.kind in _NOT_KEPT:
-            return
         row = RunEvent(
             run_id=self._run_id,
             at=event.at,

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError, DataError, connections, transaction
 from django.utils import timezone
 
 from runs.engine import Checkpoint, Executor, FlowError, FlowResult, Interrupted
@@ -115,10 +115,22 @@ class _Walk:
             )
         else:
             self._events.flush()
-            if result.checkpoint is not None:
-                self._pause(result.checkpoint, lambda run, cp: store_checkpoint(run, runner, cp))
-            else:
-                self._complete(result)
+            try:
+                if result.checkpoint is not None:
+                    self._pause(
+                        result.checkpoint, lambda run, cp: store_checkpoint(run, runner, cp)
+                    )
+                else:
+                    self._complete(result)
+            except DataError as error:  # the same walk would be refused again: never a loop
+                self._end(
+                    FlowError(
+                        "The database refuses to store how far the run came: "
+                        f"{str(error).partition(chr(10))[0]}. The calls below took place.",
+                        code="internal-error",
+                    ),
+                    open_before,
+                )
 
     def _something_may_have_run(self) -> bool:
         """Whether a call was started since the run's position was last stored."""

@@ -6,6 +6,7 @@ The environment is complete before Django is set up, which happens in this file 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -43,6 +44,14 @@ def pytest_configure() -> None:
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(VAR, ignore_errors=True)
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """The same name in every process for what would be named by its place in memory."""
+    if isinstance(val, int):
+        return None  # pytest's own name; a huge one has no repr
+    text = repr(val)
+    return re.sub(r" at 0x[0-9a-f]+", "", text) if " at 0x" in text else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

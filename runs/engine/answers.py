@@ -14,7 +14,7 @@ from .approval import ApprovalDecision, ApprovalRequest
 from .errors import FlowError
 from .nodes import Form
 from .tools import CallArguments, loaded_tool
-from .validation import faults_in_words
+from .validation import faults_in_words, own_copy
 
 
 def validate_content(form: Form, content: Any) -> Any:
@@ -23,8 +23,8 @@ def validate_content(form: Form, content: Any) -> Any:
     Raises pydantic's ValidationError, or jsonschema's.
     """
     if isinstance(form, type):
-        if isinstance(content, form):
-            return content
+        if isinstance(content, form):  # one that was made without validation is checked too
+            return type(content).model_validate(dict(content), by_alias=False, by_name=True)
         content = {} if content is None else content
         try:
             text = json.dumps(content)
@@ -40,8 +40,8 @@ def validate_content(form: Form, content: Any) -> Any:
 def answer_value(form: Form | None, decision: ApprovalDecision) -> Any:
     """What a node is given as the answer: the form's value, or ``True`` where there is no form."""
     if form is not None:
-        return validate_content(form, decision.content)
-    return True if decision.content is None else decision.content
+        return own_copy(validate_content(form, decision.content))
+    return True if decision.content is None else own_copy(decision.content)
 
 
 def match(
@@ -118,7 +118,7 @@ def _check_answer(request: ApprovalRequest, decision: ApprovalDecision) -> None:
     try:
         validate_content(request.form, decision.content)
     except ValidationError as error:
-        faults = faults_in_words(error, "form")
+        faults = faults_in_words(error, "form", own_words=True)
     except SchemaViolation as error:
         place = ".".join(map(str, error.absolute_path)) or "form"
         faults = f"{place}: does not meet {error.validator!r}"  # its message quotes the value

@@ -71,7 +71,7 @@ class ApprovalRequest:
 
     def canonical_arguments(self) -> Json:
         """The raw arguments in canonical form; NotSealable where one has none."""
-        if self.sealed is not None:
+        if self.arguments is None:
             return self.sealed
         return canonical.encode(self.arguments, path=f"arguments of {self.tool}")
 

@@ -18,6 +18,7 @@ from .graph import Flow, loaded_flow
 from .journal import Codec
 from .seal import BrokenSeal, Sealed, Sealer
 from .tools import loaded_tool
+from .validation import annotations_of
 
 _process_key = secrets.token_bytes(32)
 
@@ -102,8 +103,9 @@ class CheckpointSealer:
                 raise _unknown_class(checkpoint.run_id, checkpoint.flow, error) from error
         return sealed.text
 
-    def verify(self, flow: Flow, checkpoint: Checkpoint) -> None:
-        """FlowError (checkpoint-tampered, graph-changed) unless the flow can go on from here."""
+    def verified(self, flow: Flow, checkpoint: Checkpoint) -> Checkpoint:
+        """The checkpoint, with what its requests take from the flow's code (forms, policies)
+        taken anew; FlowError (checkpoint-tampered, graph-changed) unless the flow can go on."""
         if not isinstance(checkpoint, Checkpoint):
             raise tampered(
                 f"it is a {type(checkpoint).__name__}, and no Checkpoint; "
@@ -111,6 +113,14 @@ class CheckpointSealer:
             )
         self._verified(checkpoint)
         check_graph(flow, checkpoint.graph)
+        visits = tuple(
+            replace(
+                visit,
+                pending=tuple(replace(r, **_code_of(flow, vars(r))) for r in visit.pending),
+            )
+            for visit in checkpoint.visits
+        )
+        return replace(checkpoint, visits=visits)
 
     def load(self, flow: Flow, text: str) -> Checkpoint:
         """The checkpoint of a sealed text; seal and graph are checked before anything is built.
@@ -203,30 +213,23 @@ class CheckpointSealer:
     def _request_as_data(self, request: ApprovalRequest) -> Json:
         data: dict[str, Any] = {name: getattr(request, name) for name in _SEALED_OF_A_REQUEST}
         data["requested_at"] = self.codec.encode(request.requested_at, "request")
-        data["arguments"] = (
-            request.sealed
-            if request.arguments is None
-            else self.codec.encode(request.arguments, f"arguments of {request.tool}")
-        )
+        data["arguments"] = request.sealed
+        if request.arguments is not None:
+            where = f"arguments of {request.tool}"
+            data["arguments"] = self.codec.encode(request.arguments, where)
+            if request.sealed not in (None, data["arguments"]):
+                raise ValueError(f"the {where} are not those that were sealed")
         return data
 
     def _request(self, flow: Flow, data: Any) -> ApprovalRequest:
         facts = {name: data[name] for name in _SEALED_OF_A_REQUEST}
         facts["requested_at"] = self.codec.decode(data["requested_at"])
         facts["sealed"] = data["arguments"]
-        annotations: tuple[Any, ...] = (flow.state,)
-        tool = loaded_tool(data["reference"])
-        asking = _flow_of(flow, data["flow"], data["flow_version"])
-        if tool is not None:
-            facts |= {"annotations": tool.annotations, "policy": tool.policy}
-            facts["editable"] = tool.editable
-            annotations += tuple(tool.annotations.values())
-        elif data["kind"] != "tool" and asking is not None and data["node"] in asking.nodes:
-            node = asking.nodes[data["node"]]
-            asked: Any = node.gate if data["kind"] == "gate" else node.action
-            facts |= {"form": asked.form, "policy": asked.policy}
+        facts |= _code_of(flow, data)
         try:
-            arguments = self.codec.decode(data["arguments"], *annotations)
+            arguments = self.codec.decode(
+                data["arguments"], flow.state, *facts["annotations"].values()
+            )
         except canonical.UnknownClass:
             arguments = None  # stays canonical data; the tool that takes it builds it
         return ApprovalRequest(arguments=arguments, **facts)
@@ -250,9 +253,25 @@ _SEALED_OF_A_REQUEST = (
 )
 
 
-def _flow_of(flow: Flow, name: str, version: str) -> Flow | None:
-    """The flow that asked: the run's own, or one nested in it, if it is loaded."""
-    return flow if (name, version) == (flow.name, flow.version) else loaded_flow(name, version)
+def _code_of(flow: Flow, request: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request takes from the code that asked: of the run's flow, of a loaded flow that is
+    nested in it, or of a loaded tool."""
+    code: dict[str, Any] = {"annotations": {}, "form": None, "policy": None, "editable": False}
+    if request["kind"] == "tool":
+        tool = loaded_tool(request["reference"])
+        if tool is not None:
+            code |= {"annotations": tool.annotations, "policy": tool.policy}
+            code["editable"] = tool.editable
+        return code
+    name, version = request["flow"], request["flow_version"]
+    asking = flow if (name, version) == (flow.name, flow.version) else loaded_flow(name, version)
+    if asking is not None and request["node"] in asking.nodes:
+        node = asking.nodes[request["node"]]
+        asked: Any = node.gate if request["kind"] == "gate" else node.action
+        code |= {"form": asked.form, "policy": asked.policy}
+        if request["kind"] == "human":
+            code["annotations"] = annotations_of(asking.state)
+    return code
 
 
 def tampered(why: str) -> FlowError:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from . import redact
+
 if TYPE_CHECKING:
     from .approval import ApprovalDecision, ApprovalRequest
 
@@ -27,6 +29,9 @@ class FlowError(Exception):
         self.code = code
         self.node = node
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _as_it_was, (type(self), self.args, self.__dict__)
+
 
 class ApprovalDenied(FlowError):
     """A person said no. Raised in the node that asked, which may catch it and go on without."""
@@ -37,6 +42,10 @@ class ApprovalDenied(FlowError):
         super().__init__(message, code="approval-denied", node=request.node)
         self.request = request
         self.decision = decision
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        facts = self.__dict__ | {"request": self.request.without_arguments()}
+        return _as_it_was, (type(self), self.args, facts)
 
 
 class ApprovalAlreadyDecided(FlowError):
@@ -99,7 +108,7 @@ class ErrorInfo:
         name = f"{type(error).__module__}:{type(error).__qualname__}"
         if not isinstance(error, AdapterError):
             return cls(name, _text_of(error))
-        attributes = {key: value for key, value in vars(error).items() if key != "_info"}
+        attributes = {key: value for key, value in vars(error).items() if key not in _OURS}
         return cls(name, _text_of(error), attributes, error.args, adapter=name)
 
     def rebuild(self) -> AdapterError:
@@ -115,6 +124,24 @@ class ErrorInfo:
         if self.type != self.adapter:
             error.__dict__["_info"] = self
         return error
+
+
+# What the executor notes on an error for itself; no part of the failure.
+_OURS = frozenset({"_info", "_shown"})
+
+
+def message_shown(error: BaseException) -> str:
+    """The message of an error for people: redacted, and without the secret arguments of the call
+    that failed, which the tool may have quoted."""
+    shown: str | None = getattr(error, "_shown", None)
+    return redact.redact_text(_text_of(error)) if shown is None else shown
+
+
+def _as_it_was(kind: type[FlowError], args: tuple[Any, ...], facts: dict[str, Any]) -> FlowError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
 
 
 def _text_of(error: BaseException) -> str:

@@ -12,6 +12,8 @@ from time import perf_counter
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
+from pydantic import SecretStr
+
 from . import canonical, redact
 from .approval import (
     Answer,
@@ -103,9 +105,9 @@ class Visit:
                     raise error
 
 
-# The stores that open requests of this process were put into: a node may run tools on an executor
-# of its own, whose store the runner doesn't know.
-_stores: WeakValueDictionary[str, Any] = WeakValueDictionary()
+# The ports that open requests of this process were put to: a node may run tools on an executor of
+# its own, whose port the runner doesn't know.
+_ports: WeakValueDictionary[str, ApprovalPort] = WeakValueDictionary()
 
 
 class Executor:
@@ -155,10 +157,9 @@ class Executor:
         checked = CallArguments.of(tool, arguments, journal.codec.encoder)
         entry = journal.replay(tool, checked)
         if entry is not None:
-            await self.emit("call.replayed", visit, tool=tool.name, call_id=entry.call_id)
             if entry.denied is not None:
                 raise self._denied_again(visit, tool, checked, entry)
-            return _unwrap(journal.result_of(entry, tool))
+            return _unwrap(journal.result_of(entry, tool), tool, checked.values)
         order = journal.begin()
         answer = journal.answers.take(
             run_id=visit.run_id,
@@ -181,7 +182,8 @@ class Executor:
                 raise denied(request, decision)
             values = _approved_values(journal, tool, request, decision, values)
             answered_by = request.id
-        return _unwrap(await self._run(visit, tool, checked, values, call_id, order, answered_by))
+        result = await self._run(visit, tool, checked, values, call_id, order, answered_by)
+        return _unwrap(result, tool, values)
 
     async def ask(self, visit: Visit, request: ApprovalRequest) -> ApprovalDecision:
         """Ask the port. ApprovalPending notes the request in the visit's journal and leaves."""
@@ -190,8 +192,7 @@ class Executor:
         except ApprovalPending as pending:
             visit.pending.append(pending.request)
             visit.left[:] = [r for r in visit.left if r.id != pending.request.id]
-            if self.approvals.store is not None:
-                _stores[pending.request.id] = self.approvals.store
+            _ports[pending.request.id] = self.approvals
             await self.emit(
                 "approval.requested",
                 visit,
@@ -202,12 +203,13 @@ class Executor:
             )
             raise
 
-    async def withdraw(self, visit: Visit, request: ApprovalRequest, reason: str) -> None:
-        """Take back an open request that nobody needs to answer any more.
+    async def withdraw(self, request: ApprovalRequest, reason: str) -> ApprovalDecision | None:
+        """Take back an open request that nobody needs to answer any more, in the store that its
+        port has; returns the decision that was on record already, if there was one.
 
         A request whose port has no store can't be taken back; the log names it.
         """
-        store = _stores.get(request.id, self.approvals.store)
+        store = _ports.get(request.id, self.approvals).store
         given = None
         if store is not None:
             given = await store.withdraw(request, reason)
@@ -217,15 +219,23 @@ class Executor:
                 request.id,
                 request.tool,
             )
-        await self.emit(
-            "approval.decided",
-            visit,
-            tool=request.tool,
-            call_id=request.call_id,
-            request=request.id,
-            withdrawn=store is not None and given is None,
-            reason=reason,
+        await self._tell(
+            Event(
+                "approval.decided",
+                request.run_id,
+                request.flow,
+                request.node,
+                request.visit,
+                request.tool,
+                request.call_id,
+                {
+                    "request": request.id,
+                    "withdrawn": store is not None and given is None,
+                    "reason": reason,
+                },
+            )
         )
+        return given
 
     def _denied_again(
         self, visit: Visit, tool: Tool, checked: CallArguments, entry: Entry
@@ -255,20 +265,23 @@ class Executor:
         return await result if inspect.isawaitable(result) else result
 
     async def emit(
-        self, kind: str, visit: Visit | None, *, tool: str = "", call_id: str = "", **data: Any
+        self, kind: str, visit: Visit, *, tool: str = "", call_id: str = "", **data: Any
     ) -> None:
-        """Tell the listener; a listener that fails interrupts the walk (see ``Interrupted``)."""
-        if self._on_event is None or visit is None:
-            return
-        event = Event(
-            kind, visit.run_id, visit.flow.name, visit.node, visit.id, tool, call_id, data
+        """Tell the listener of something that happened in a visit."""
+        await self._tell(
+            Event(kind, visit.run_id, visit.flow.name, visit.node, visit.id, tool, call_id, data)
         )
+
+    async def _tell(self, event: Event) -> None:
+        """A listener that fails interrupts the walk (see ``Interrupted``)."""
+        if self._on_event is None:
+            return
         try:
             told = self._on_event(event)
             if inspect.isawaitable(told):
                 await told
         except Exception as error:
-            raise Interrupted(f"The listener failed at {kind}: {error}") from error
+            raise Interrupted(f"The listener failed at {event.kind}: {error}") from error
 
     def _tool_request(
         self, visit: Visit, tool: Tool, checked: CallArguments, call_id: str, *, repeats: bool
@@ -311,7 +324,7 @@ class Executor:
         answered_by: str | None,
     ) -> ToolResult:
         for guard in self.guards:
-            guard(GuardedCall(tool, values, visit.counters))
+            guard(GuardedCall(tool, own_copy(dict(values)), visit.counters))
         names = {"tool": tool.name, "call_id": call_id}
         if self._on_event is not None:
             shown = redact.redact_arguments(values, tool.annotations, limits=EVENT_LIMITS)
@@ -336,8 +349,8 @@ class Executor:
         took = round(seconds * 1000)
         visit.journal.finish(tool, checked, result, order=order, answered_by=answered_by)
         if error is not None:
-            text = redact.redact_text(str(error))
-            await self.emit("call.failed", visit, **names, duration_ms=took, error=text)
+            error.__dict__["_shown"] = told = _without_secrets(error, tool, values)
+            await self.emit("call.failed", visit, **names, duration_ms=took, error=told)
             raise error
         if self._on_event is not None:
             node = redact.redact(result.value, annotation=tool.returns, limits=EVENT_LIMITS)
@@ -397,7 +410,20 @@ def _approved_values(
     return shown
 
 
-def _unwrap(result: ToolResult) -> Any:
-    if result.error is not None:
-        raise result.error.rebuild()
-    return result.value
+def _unwrap(result: ToolResult, tool: Tool, values: Mapping[str, Any]) -> Any:
+    if result.error is None:
+        return result.value
+    error = result.error.rebuild()
+    error.__dict__["_shown"] = _without_secrets(error, tool, values)
+    raise error
+
+
+def _without_secrets(error: Exception, tool: Tool, values: Mapping[str, Any]) -> str:
+    """The message of a tool's failure for people, also where it quotes a secret argument."""
+    text = redact.redact_text(str(error))
+    for name, value in values.items():
+        raw = value.get_secret_value() if isinstance(value, SecretStr) else value
+        shown = redact.redact(raw, annotation=tool.annotations.get(name), key=name)
+        if shown["t"] == "hidden" and isinstance(raw, str) and len(raw) >= 3:
+            text = text.replace(raw, f"[hidden: {name}]")
+    return text

@@ -61,20 +61,12 @@ class Frontier:
     def suspended(self) -> list[OpenVisit]:
         return [visit for visit in self._visits.values() if visit.pending]
 
-    def begin(self, wave: Sequence[OpenVisit], max_steps: int) -> list[OpenVisit]:
-        """Give each new visit of a wave its own copy of the state; FlowError (step-limit)."""
+    def begin(self, wave: Sequence[OpenVisit]) -> list[OpenVisit]:
+        """Give each new visit of a wave its own copy of the state."""
         begun = []
         for visit in wave:
             if visit.state is None:
                 self._steps += 1
-                if self._steps > max_steps:
-                    raise FlowError(
-                        f"Flow {self.flow.name!r} has made {max_steps} visits, which is its "
-                        f"limit; the next would have been {visit.node!r}. Look for a cycle that "
-                        "does not end, or raise max_steps.",
-                        code="step-limit",
-                        node=visit.node,
-                    )
                 visit = replace(visit, state=own_copy(self.state))
             begun.append(visit)
         return begun

@@ -73,9 +73,10 @@ class Flow:
         edge = Edge(sources, target, port)
         if edge in self.edges:
             self._faults.append(f"an edge from {sources[0]!r} to {target!r} is drawn twice")
-        self.edges.append(edge)
+        else:
+            self.edges.append(edge)
 
-    def route(self, source: str, choose: Callable[[Any], str], targets: Mapping[str, str]) -> None:
+    def route(self, source: str, choose: Callable[[Any], Any], targets: Mapping[str, str]) -> None:
         """After ``source``, go to the target whose label ``choose(state)`` returns."""
         self._changed()
         if source in self.routes:

@@ -282,7 +282,7 @@ class Journal:
         markers += [item.unsealable for item in self.items.values()]
         for marker in filter(None, markers):
             raise FlowError(
-                f"Node {node!r} can't pause: {marker}. It ran and is not repeated.",
+                f"Node {node!r} can't pause: {marker.rstrip('.')}. It ran and is not repeated.",
                 code="state-not-sealable",
                 node=node,
             )

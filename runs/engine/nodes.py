@@ -31,7 +31,7 @@ class Gate:
     approval port as it is.
     """
 
-    payload: Callable[[Any], Mapping[str, Any]] | None = None
+    payload: Callable[[Any], Any] | None = None
     form: Form | None = None
     message: str | None = None
     risk: str = ""
@@ -141,5 +141,5 @@ class Route:
     """A choice after a node: ``choose(state)`` gives the label of the next node."""
 
     source: str
-    choose: Callable[[Any], str]
+    choose: Callable[[Any], Any]
     targets: Mapping[str, str]

@@ -74,7 +74,11 @@ class FlowRunner:
         return await self._walk(flow, beginning(flow, state, run_id or new_id()))
 
     def begin(self, flow: Flow, state: BaseModel, *, run_id: str | None = None) -> Checkpoint:
-        """The sealed checkpoint of a run that has not taken a step; ``resume`` starts it."""
+        """The sealed checkpoint of a run that has not taken a step; ``resume`` starts it.
+
+        No answer is spent by starting, so nothing here keeps a run from being started twice: that
+        is for whoever stores the checkpoint to see to (``runs`` does it by its claim on the row).
+        """
         return self._seal(beginning(flow, state, run_id or new_id()))
 
     async def resume(
@@ -88,7 +92,7 @@ class FlowRunner:
         ``unknown-request``, ``invalid-decision``, ``invalid-answer``), ApprovalAlreadyDecided,
         and what the walk raises.
         """
-        self._sealer.verify(flow, checkpoint)
+        checkpoint = self._sealer.verified(flow, checkpoint)
         matched = match(checkpoint.requests, decisions)
         if not matched and all(visit.pending for visit in checkpoint.visits):
             raise FlowError(
@@ -154,9 +158,9 @@ class FlowRunner:
                 rest = [r for r in visit.pending if r.id not in answers]
                 left[visit.id] = [request for request in rest if request.repeats]
                 for request in rest:
-                    if not request.repeats and store is not None:
+                    if not request.repeats:
                         # A decision that came meanwhile goes on with the others.
-                        given = await store.withdraw(request, "superseded")
+                        given = await self.executor.withdraw(request, "superseded")
                         new += [(request, given)] if given is not None else []
                 visit = replace(visit, answers=(*visit.answers, *new), pending=())
             going_on.append(visit)
@@ -171,7 +175,13 @@ class FlowRunner:
     ) -> FlowResult:
         frontier = Frontier(flow, position)
         counters = dict(position.counters)
-        walker = Walker(self.executor, position.run_id, counters, self.max_steps)
+        walker = Walker(
+            self.executor,
+            position.run_id,
+            counters,
+            max_steps=self.max_steps,
+            steps=position.steps,
+        )
         await walker.walk(
             frontier,
             lambda visit: Journal(self._codec, Answers(visit.answers, new_answers), visit.journal),

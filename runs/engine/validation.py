@@ -7,6 +7,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from .redact import redact_text
+
 # Their messages quote what was given, which may be a secret.
 _QUOTING = {
     "union_tag_invalid": "Input should be one of the known kinds",
@@ -17,12 +19,19 @@ _QUOTING = {
 Value = TypeVar("Value")
 
 
-def faults_in_words(error: ValidationError, whole: str) -> str:
-    """What a model refuses, by field and without any value; ``whole`` names what is checked."""
-    return "; ".join(
-        f"{fault['loc'][0] if fault['loc'] else whole}: {_QUOTING.get(fault['type'], fault['msg'])}"
-        for fault in error.errors(include_input=False, include_url=False, include_context=False)
-    )
+def faults_in_words(error: ValidationError, whole: str, *, own_words: bool = False) -> str:
+    """What a model refuses, by field and without any value; ``whole`` names what is checked.
+
+    ``own_words`` lets the messages of the model's own checks through, redacted: they are written
+    for whoever answers a form.
+    """
+    told = []
+    for fault in error.errors(include_input=False, include_url=False, include_context=False):
+        words = _QUOTING.get(fault["type"], fault["msg"])
+        if own_words and fault["type"] in ("value_error", "assertion_error"):
+            words = redact_text(fault["msg"])
+        told.append(f"{fault['loc'][0] if fault['loc'] else whole}: {words}")
+    return "; ".join(told)
 
 
 def annotations_of(model: type[BaseModel]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from .answers import answer_value
 from .approval import Answer, ApprovalDecision, ApprovalRequest, Kind, new_id
 from .checkpoint import OpenVisit
 from .context import Context, RunNested
-from .errors import ApprovalDenied, ApprovalPending, FlowError
+from .errors import ApprovalDenied, ApprovalPending, FlowError, message_shown
 from .executor import Executor, Visit, denied, is_a_stop
 from .frontier import Finished, Suspended
 from .graph import Flow
@@ -57,13 +57,14 @@ class NodeRunner:
                 raise
             if now.pending and _only_pauses(error):
                 return await self._suspended(node.name)
-            told = redact.redact_text(f"{type(error).__name__}: {error}")
+            told = f"{type(error).__name__}: {message_shown(error)}"
             await self._failed("node-failed", told)
             raise FlowError(
                 f"Node {node.name!r} failed with {told}", code="node-failed", node=node.name
             ) from error
         for entry in now.journal.left_over():
-            await self._emit("call.left_over", tool=entry.tool, call_id=entry.call_id)
+            name = entry.tool.rpartition(":")[2].rpartition(".")[2]
+            await self._emit("call.left_over", tool=name, call_id=entry.call_id)
         await self._emit("node.finished", port=outcome.port or "")
         return outcome
 
@@ -119,10 +120,10 @@ class NodeRunner:
         payload: Any = {}
         if gate.payload is not None:
             payload = await self._executor.run_function(gate.payload, own_copy(state))
-        if not isinstance(payload, Mapping):
+        if not isinstance(payload, Mapping) or not all(isinstance(name, str) for name in payload):
             raise FlowError(
                 f"The payload of the gate of {node.name!r} is a {type(payload).__name__}; it is a "
-                "mapping of names to the values that the reviewer sees.",
+                "mapping of names (text) to the values that the reviewer sees.",
                 code="node-failed",
                 node=node.name,
             )
@@ -223,7 +224,7 @@ class NodeRunner:
     async def _failed(self, code: str, message: str) -> None:
         """Take back what this visit asks for: nobody needs to answer it any more."""
         for request in self._now.pending:
-            await self._executor.withdraw(self._now, request, code)
+            await self._executor.withdraw(request, code)
         await self._emit("node.failed", code=code, error=message)
 
 

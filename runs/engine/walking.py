@@ -16,7 +16,7 @@ from .executor import Executor, Visit, is_a_stop
 from .frontier import Finished, Frontier, Suspended
 from .graph import Flow
 from .guards import Counters
-from .journal import Answers, Codec, Journal
+from .journal import Journal
 from .validation import own_copy
 from .visiting import NodeRunner
 
@@ -24,11 +24,14 @@ from .visiting import NodeRunner
 class Walker:
     """Makes the visits of one run, those of flows nested in it included."""
 
-    def __init__(self, executor: Executor, run_id: str, counters: Counters, max_steps: int) -> None:
+    def __init__(
+        self, executor: Executor, run_id: str, counters: Counters, *, max_steps: int, steps: int
+    ) -> None:
         self._executor = executor
         self._run_id = run_id
         self._counters = counters
         self._max_steps = max_steps
+        self._left = max_steps - steps
 
     async def walk(
         self,
@@ -49,7 +52,8 @@ class Walker:
         """
         while due := frontier.due():
             try:
-                wave = frontier.begin(due, self._max_steps)
+                self._count(due)
+                wave = frontier.begin(due)
                 outcomes = await asyncio.gather(
                     *(
                         self._visit(
@@ -76,12 +80,25 @@ class Walker:
                     await self.withdraw(frontier, "the run failed")
                 raise
 
+    def _count(self, due: Sequence[OpenVisit]) -> None:
+        """Count the visits that begin now, those of nested flows too; FlowError (step-limit)."""
+        for visit in due:
+            if visit.state is None:
+                self._left -= 1
+                if self._left < 0:
+                    raise FlowError(
+                        f"The run has made {self._max_steps} visits, which is its limit; the next "
+                        f"would have been {visit.node!r}. Look for a cycle that does not end, or "
+                        "raise max_steps.",
+                        code="step-limit",
+                        node=visit.node,
+                    )
+
     async def withdraw(self, frontier: Frontier, reason: str) -> None:
         """Take back every open request of a frontier that goes no further."""
         for visit in frontier.suspended:
-            now = self._now(frontier.flow, visit, Journal(Codec(), Answers()), "")
             for request in visit.pending:
-                await self._executor.withdraw(now, request, reason)
+                await self._executor.withdraw(request, reason)
 
     def _now(self, flow: Flow, visit: OpenVisit, journal: Journal, within: str) -> Visit:
         return Visit(
@@ -106,7 +123,7 @@ class Walker:
             raise
         finally:
             while left and not nested:  # asked before this resume, and not asked again
-                await self._executor.withdraw(now, left.pop(), "superseded")
+                await self._executor.withdraw(left.pop(), "superseded")
 
     async def run_nested(self, flow: Flow, state: BaseModel, outer: Visit) -> Any:
         """Walk a flow inside a visit; ApprovalPending where it waits for people.

@@ -192,7 +192,7 @@ def test_runs_with_answers_are_the_paused_ones_with_an_unspent_decision():
     def found():
         return ports.approvals().runs_with_answers()
 
-    waiting, answered, spent, cancelled = (paused("pair") for _ in range(4))
+    _waiting, answered, spent, cancelled = (paused("pair") for _ in range(4))
     assert found() == []
     approve(pending(answered)[0])
     assert found() == []  # it is queued

@@ -9,6 +9,7 @@ from uuid import UUID
 from flowsite.demo.seed import USERS
 from tests.support.site import Site
 
+
 def add_people(site: Site) -> None:
     """The demo's groups and example users, and its files; no runs."""
     site.shell(

@@ -70,6 +70,12 @@ def ask(step: str) -> str:
     return _note(step)
 
 
+@tool(confirm=True, risk=lambda step: "very high, " * 10)
+def risky(step: str) -> str:
+    """Something whose risk is told at length."""
+    return _note(step)
+
+
 class Steps(BaseModel):
     done: list[str] = []
     refused: str = ""

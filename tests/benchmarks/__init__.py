@@ -1,0 +1,1 @@
+"""Figures, printed and not asserted: ``make bench``."""
