@@ -229,8 +229,12 @@ def _is_what_was_asked(row: ApprovalRequest, request: Asked) -> bool:
     decision = row.final_decision
     if decision is None or decision.digest != row.digest or not is_intact(row):
         return False
-    asked = json.loads(json.dumps(request.canonical_arguments()))
-    return (raw_arguments(row), row.tool, row.node, row.call_id) == (
+    # By their text: 1, 1.0 and True are equal, and not the same.
+    raw, asked = (
+        json.dumps(arguments, sort_keys=True)
+        for arguments in (raw_arguments(row), request.canonical_arguments())
+    )
+    return (raw, row.tool, row.node, row.call_id) == (
         asked,
         request.tool,
         request.node,

@@ -58,7 +58,10 @@ def start_run(
     flow = get_flow(flow_name, version)
     if by is not None and not (by.is_active and by.has_perm("runs.start_run")):
         raise PermissionDenied("You don't have the right to start runs.")
-    state, errors = forms.check(flow.state, input)
+    try:
+        state, errors = forms.check(flow.state, input)
+    except forms.FormSchemaError as error:
+        raise InvalidInput({"": [f"{flow.name} can't be started here: {error}"]}) from error
     if errors:
         raise InvalidInput(errors)
     run = Run(

@@ -48,9 +48,10 @@ def pytest_unconfigure() -> None:
 
 def pytest_make_parametrize_id(val: object) -> str | None:
     """The same name in every process for what would be named by its place in memory."""
-    if isinstance(val, int):
-        return None  # pytest's own name; a huge one has no repr
-    text = repr(val)
+    try:
+        text = repr(val)
+    except ValueError:  # an int with too many digits in it
+        return type(val).__name__
     return re.sub(r" at 0x[0-9a-f]+", "", text) if " at 0x" in text else None
 
 

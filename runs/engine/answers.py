@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError as SchemaViolation
 from pydantic import ValidationError
 
 from .approval import ApprovalDecision, ApprovalRequest
 from .errors import FlowError
 from .nodes import Form
+from .schemas import CheckTooLong, schema_of, validator_of
 from .tools import CallArguments, loaded_tool
 from .validation import faults_in_words, own_copy
 
@@ -20,28 +20,32 @@ from .validation import faults_in_words, own_copy
 def validate_content(form: Form, content: Any) -> Any:
     """The form's value: an instance of the model, or the content that the JSON Schema allows.
 
-    Raises pydantic's ValidationError, or jsonschema's.
+    Raises pydantic's ValidationError, jsonschema's, or CheckTooLong.
     """
     if isinstance(form, type):
         if isinstance(content, form):  # one that was made without validation is checked too
             return type(content).model_validate(dict(content), by_alias=False, by_name=True)
-        content = {} if content is None else content
         try:
             text = json.dumps(content)
         except (TypeError, ValueError):  # Python's own values, from code and not from a page
             return form.model_validate(content)
         # As JSON, so that a strict model takes a date or a decimal from its text.
         return form.model_validate_json(text)
-    content = {} if content is None else content
-    Draft202012Validator(form, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(content)
+    for violation in validator_of(schema_of(form)).errors(content):
+        raise violation
     return content
 
 
 def answer_value(form: Form | None, decision: ApprovalDecision) -> Any:
     """What a node is given as the answer: the form's value, or ``True`` where there is no form."""
     if form is not None:
-        return own_copy(validate_content(form, decision.content))
+        return own_copy(validate_content(form, _given(decision)))
     return True if decision.content is None else own_copy(decision.content)
+
+
+def _given(decision: ApprovalDecision) -> Any:
+    """The content; an answer that says nothing is one with no field filled in."""
+    return {} if decision.content is None else decision.content
 
 
 def match(
@@ -116,12 +120,14 @@ def _check_answer(request: ApprovalRequest, decision: ApprovalDecision) -> None:
     if request.form is None:
         return
     try:
-        validate_content(request.form, decision.content)
+        validate_content(request.form, _given(decision))
     except ValidationError as error:
         faults = faults_in_words(error, "form", own_words=True)
     except SchemaViolation as error:
         place = ".".join(map(str, error.absolute_path)) or "form"
         faults = f"{place}: does not meet {error.validator!r}"  # its message quotes the value
+    except (CheckTooLong, RecursionError):
+        faults = "form: it takes too long to check"
     else:
         return
     raise FlowError(

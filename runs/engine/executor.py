@@ -105,8 +105,8 @@ class Visit:
                     raise error
 
 
-# The ports that open requests of this process were put to: a node may run tools on an executor of
-# its own, whose port the runner doesn't know.
+# The ports of nodes' own executors that open requests of this process were put to; the runner
+# knows only its own.
 _ports: WeakValueDictionary[str, ApprovalPort] = WeakValueDictionary()
 
 
@@ -192,7 +192,8 @@ class Executor:
         except ApprovalPending as pending:
             visit.pending.append(pending.request)
             visit.left[:] = [r for r in visit.left if r.id != pending.request.id]
-            _ports[pending.request.id] = self.approvals
+            if self is not visit.home:
+                _ports[pending.request.id] = self.approvals
             await self.emit(
                 "approval.requested",
                 visit,

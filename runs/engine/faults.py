@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-from pydantic import BaseModel
-
 from . import canonical
 from .nodes import APPROVED, END, REJECTED, START, Call, Gate, Human, Map, Node
+from .schemas import FormSchemaError, is_model, schema_of
 
 if TYPE_CHECKING:
     from .graph import Flow
@@ -95,13 +92,15 @@ def _form_faults(node: Node) -> list[str]:
     faults = []
     for asked in (node.action, node.gate):
         form = getattr(asked, "form", None) if isinstance(asked, Human | Gate) else None
-        if isinstance(form, Mapping):
-            try:
-                Draft202012Validator.check_schema(form)
-            except SchemaError as error:
-                faults.append(f"the form of {node.name!r} is no JSON Schema: {error.message}")
-        elif form is not None and not (isinstance(form, type) and issubclass(form, BaseModel)):
+        if form is None:
+            continue
+        if not is_model(form) and not isinstance(form, Mapping):
             faults.append(f"the form of {node.name!r} is neither a pydantic model nor a schema")
+            continue
+        try:
+            schema_of(form)
+        except FormSchemaError as error:
+            faults.append(f"the form of {node.name!r} can't be used: {error}")
     if isinstance(node.action, Call):
         try:
             canonical.encode(dict(node.action.args), path="args")

@@ -24,11 +24,12 @@ Hints in ``json_schema_extra``, or as ``x-`` keys: ``order`` (a number), ``widge
 "select", "radios", "password"), ``placeholder``, ``help``.
 """
 
+from runs.engine.schemas.limits import FormSchemaError
+from runs.engine.schemas.schema import FormSource, Schema, schema_of
+
 from .checking import Errors, check
 from .field import Choice, Field
 from .form import SchemaForm
-from .limits import FormSchemaError
-from .schema import FormSource, Schema, schema_of
 
 __all__ = [
     "Choice",

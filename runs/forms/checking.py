@@ -1,6 +1,5 @@
 """The check of an answer: the whole truth about it, with or without a page."""
 
-import json
 import logging
 import traceback
 from collections.abc import Iterable
@@ -10,11 +9,13 @@ from typing import Any, Final
 from jsonschema.exceptions import ValidationError as SchemaViolation
 from pydantic import BaseModel, ValidationError
 
-from .exact import content_problem
-from .limits import MAX_ERRORS, MAX_FIELDS
+from runs.engine.answers import validate_content
+from runs.engine.schemas.exact import content_problem
+from runs.engine.schemas.limits import MAX_ERRORS, MAX_FIELDS
+from runs.engine.schemas.schema import FormSource, Schema, is_model, own_fields, schema_of
+from runs.engine.schemas.validators import CheckTooLong, validator_of
+
 from .messages import bounded, keyword_message, pydantic_message
-from .schema import FormSource, Schema, is_model, own_fields, schema_of
-from .validators import CheckTooLong, validator_of
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +65,7 @@ def _content_errors(content: Any, schema: Schema) -> Errors:
 
 def _check_model(model: type[BaseModel], schema: Schema, content: Any) -> tuple[Any, Errors]:
     try:
-        # As JSON, so that a strict model takes a date or a decimal from its text.
-        return model.model_validate_json(json.dumps(content), by_alias=True), {}
+        return validate_content(model, content), {}
     except ValidationError as error:
         found = _Found(schema)
         details = error.errors(include_url=False, include_input=False)

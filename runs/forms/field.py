@@ -7,8 +7,9 @@ from typing import Any, Final, Literal
 from django.forms.utils import flatatt
 from django.utils.safestring import SafeString
 
-from .formats import is_date, is_time
-from .schema import Schema
+from runs.engine.schemas.formats import is_date, is_time
+from runs.engine.schemas.schema import Schema
+
 from .shapes import Kind
 
 Widget = Literal["input", "textarea", "checkbox", "select", "radios"]

@@ -4,12 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .exact import canonical, write_json
+from runs.engine.schemas.exact import canonical, write_json
+from runs.engine.schemas.schema import Schema, own_fields, resolver_of
+from runs.engine.schemas.text import storable, visible
+
 from .field import Choice, Field, Widget
 from .rules import number_rules, text_rules
-from .schema import Schema, own_fields, resolver_of
 from .shapes import Shape, shape_of
-from .text import storable, visible
 
 #: Up to so many choices stand on the page; more go into a list to open.
 MAX_RADIOS: Final = 4

@@ -7,14 +7,15 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from pydantic_core import to_jsonable_python
 
+from runs.engine.schemas.exact import Unreadable, fraction
+from runs.engine.schemas.limits import MAX_FIELDS
+from runs.engine.schemas.schema import FormSource, Schema, is_model, schema_of
+from runs.engine.schemas.text import storable
+
 from .checking import Errors, check
-from .exact import Unreadable, fraction
 from .field import Field
 from .fields import fields_of
-from .limits import MAX_FIELDS
 from .messages import bounded, keyword_message
-from .schema import FormSource, Schema, is_model, schema_of
-from .text import storable
 from .values import ABSENT, parse
 
 _SENT_TWICE: Final = "This was sent more than once. Send it once."

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from .exact import NOT_FINITE, OUT_OF_RANGE, show_number, write_json
-from .text import visible
+from runs.engine.schemas.exact import NOT_FINITE, OUT_OF_RANGE, show_number, write_json
+from runs.engine.schemas.text import visible
 
 NEEDED: Final = "This is needed."
 NOT_ACCEPTED: Final = "This is not accepted."

@@ -1,7 +1,7 @@
 """What the help under a field says about the values it takes."""
 
-from .exact import show_number
-from .schema import Schema
+from runs.engine.schemas.exact import show_number
+from runs.engine.schemas.schema import Schema
 
 
 def text_rules(schema: Schema) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from referencing.exceptions import Unresolvable
 
-from .schema import Schema
+from runs.engine.schemas.schema import Schema
 
 Kind = Literal["string", "integer", "number", "decimal", "boolean", "choice", "json"]
 

@@ -2,11 +2,19 @@
 
 from typing import Any, Final
 
-from .exact import Unreadable, read_decimal, read_json, read_number, read_whole, text_too_long
+from runs.engine.schemas.exact import (
+    Unreadable,
+    read_decimal,
+    read_json,
+    read_number,
+    read_whole,
+    text_too_long,
+)
+from runs.engine.schemas.formats import is_date, is_time, plain_date_time
+from runs.engine.schemas.text import unstorable
+
 from .field import Field
-from .formats import is_date, is_time, plain_date_time
 from .messages import FORMATS, NEEDED
-from .text import unstorable
 
 #: Nothing was given: the answer has no such key, and the default applies.
 ABSENT: Final = object()

@@ -67,7 +67,7 @@ def test_an_async_payload_is_awaited() -> None:
     async def payload(state: State) -> Any:
         return {"a": 1}
 
-    (request,) = World().run(flow_of(entered, gate=Gate(payload=payload))).requests  # type: ignore[arg-type]
+    (request,) = World().run(flow_of(entered, gate=Gate(payload=payload))).requests
     assert request.arguments == {"a": 1}
 
 

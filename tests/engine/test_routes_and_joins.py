@@ -56,7 +56,7 @@ def test_an_async_route_is_awaited_and_sees_the_merged_state() -> None:
 
     flow = chain("a")
     flow.node("b", writing("b"))
-    flow.route("a", choose, {"a": "b"})  # type: ignore[arg-type]
+    flow.route("a", choose, {"a": "b"})
     assert World().run(flow).state.text == "ab"
 
 

@@ -29,7 +29,7 @@ from runs.engine import (
 from .flows import flow_of
 from .plans import Plan
 from .tally import tally
-from .world import CountingStore, Effect, Facts, KnownAnswers, World, by_chain, decision_for
+from .world import Effect, Facts, KnownAnswers, NotingStore, World, by_chain, decision_for, question
 
 KEY = b"the key of the property-based tests"
 seeds = st.integers(0, 2**32 - 1)
@@ -44,11 +44,13 @@ def runner_on(port: ApprovalPort) -> FlowRunner:
 
 @dataclass
 class Outcome:
-    """How a run ended: with a state, or with an error's code and node; and its effects."""
+    """How a run ended: with a state, or with an error's code and node; its effects; and the
+    questions whose answers it used, as often as it used one."""
 
     state: Facts | None = None
     error: tuple[str, str | None] | None = None
     effects: list[Effect] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -59,7 +61,7 @@ class Interrupted:
     plan: Plan
     seed: int
     world: World = field(default_factory=World)
-    store: CountingStore = field(default_factory=CountingStore)
+    store: NotingStore = field(default_factory=NotingStore)
     texts: list[str] = field(default_factory=list)
     outcome: Outcome | None = None
 
@@ -121,13 +123,17 @@ class Interrupted:
     def ended(self, outcome: Outcome) -> None:
         self.outcome = outcome
         outcome.effects = self.world.effects
+        outcome.questions = sorted(map(question, self.store.answered))
 
     def to_the_end(self, random: Random) -> Outcome:
         self.begin()
         while self.outcome is None:
             self.go_on(random)
         assert self.store.pending() == []
-        assert max(self.store.spent.values(), default=1) == 1, "an answer was spent twice"
+        answered = self.store.answered
+        for which in ("id", "call_id"):
+            ids = {getattr(request, which) for request in answered}
+            assert len(ids) == len(answered), f"two answers were spent for one {which}"
         return self.outcome
 
     def assert_spent(
@@ -152,37 +158,41 @@ class Interrupted:
 
 def straight(plan: Plan, seed: int) -> Outcome:
     """The run whose answers are all known beforehand."""
-    world = World()
-    runner = runner_on(KnownAnswers(seed))
+    world, port = World(), KnownAnswers(seed)
+    runner = runner_on(port)
+    outcome = Outcome(effects=world.effects)
     try:
-        result = asyncio.run(runner.run(flow_of(plan, world), Facts()))
+        outcome.state = asyncio.run(runner.run(flow_of(plan, world), Facts())).state
     except FlowError as error:
-        return Outcome(error=(error.code, error.node), effects=world.effects)
-    assert result.status == "completed"
-    return Outcome(state=result.state, effects=world.effects)
+        outcome.error = (error.code, error.node)
+    outcome.questions = sorted(map(question, port.answered))
+    return outcome
 
 
 def assert_same(plan: Plan, expected: Outcome, found: Outcome) -> None:
     """Two runs of a plan ended in the same way.
 
-    Completed: equal states, and the same effects, each as often, in the same order in each chain
-    of calls; in one order where the plan is sequential. A call's arguments tell what all calls
-    before it gave, so calls of different chains can't change places unnoticed either.
+    Completed: equal states; the same effects, each as often, in the same order in each chain of
+    calls, and in one order where the plan is sequential; and the same questions were answered,
+    each as often. A call's arguments tell what all calls before it gave, so calls of different
+    chains can't change places unnoticed either.
 
-    Failed: the same error at the same node and the same effects in one order, where the plan is
-    sequential. Elsewhere the first failure ends the run, and which that is depends on the order
-    of the answers: while one branch waits for a person, another goes on and may fail first. Then
-    the other run fails too, and each chain has got as far as in the first run, or less far, or
-    farther, but on the same way.
+    Failed: the same error at the same node, the same effects in one order, and the same questions,
+    where the plan is sequential. Elsewhere the first failure ends the run, and which that is
+    depends on the order of the answers: while one branch waits for a person, another goes on and
+    may fail first. Then the other run fails too, and each chain has got as far as in the first
+    run, or less far, or farther, but on the same way.
     """
     if plan.sequential:
         assert (found.error, found.effects) == (expected.error, expected.effects)
+        assert found.questions == expected.questions
     if expected.error is None or found.error is None:
         assert found.error == expected.error
         assert found.state == expected.state
         assert repr(found.state) == repr(expected.state), "equal values of other types"
         assert Counter(found.effects) == Counter(expected.effects)
         assert by_chain(found.effects) == by_chain(expected.effects)
+        assert found.questions == expected.questions
         return
     assert plan.deadly
     assert {found.error[0], expected.error[0]} <= {"approval-denied", "node-failed"}

@@ -214,24 +214,31 @@ def decision_for(request: ApprovalRequest, seed: int) -> ApprovalDecision:
     )
 
 
+def question(request: ApprovalRequest) -> str:
+    """What a request asks, whatever its ids: the tool or node, and the arguments."""
+    return repr((request.tool, sorted((request.arguments or {}).items())))
+
+
 class KnownAnswers:
-    """The port of a run whose answers are all known: it answers at once."""
+    """The port of a run whose answers are all known: it answers at once, and notes to what."""
 
     store: ApprovalStore | None = None
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
+        self.answered: list[ApprovalRequest] = []
 
     async def request(self, request: ApprovalRequest) -> ApprovalDecision:
+        self.answered.append(request)
         return decision_for(request, self._seed)
 
 
-class CountingStore(MemoryStore):
-    """A store that counts how often each request's answer was spent."""
+class NotingStore(MemoryStore):
+    """A store that notes each request whose answer was spent."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.spent: Counter[str] = Counter()
+        self.answered: list[ApprovalRequest] = []
 
     async def settle(
         self,
@@ -240,7 +247,7 @@ class CountingStore(MemoryStore):
         others: Sequence[ApprovalRequest] = (),
     ) -> set[str]:
         held = await super().settle(answers, earlier, others)
-        self.spent.update(request.id for request, _ in answers)
+        self.answered.extend(request for request, _ in answers)
         return held
 
 

@@ -53,7 +53,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("text", BAD)
+@pytest.mark.parametrize("text", BAD, ids=[str(place) for place in range(len(BAD))])
 def test_a_ring_that_can_not_be_used_is_refused_without_quoting_a_key(text):
     with pytest.raises(KeyRingError, match=BAD[text]) as caught:
         KeyRing.parse(text)

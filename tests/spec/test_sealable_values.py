@@ -119,7 +119,6 @@ def test_bytes_are_base64_under_a_tag(runner: Runner, kind: Any, value: bytes) -
         math.nan,
         [math.nan, (math.inf,)],
     ],
-    ids=repr,
 )
 def test_tuples_sets_and_special_floats_are_tagged(runner: Runner, value: Any) -> None:
     assert exact(back(runner, value)) == exact(value)
@@ -213,6 +212,8 @@ class OwnZone(tzinfo):
         return "own"
 
 
-@pytest.mark.parametrize("value", [datetime.now(OwnZone()), time(1, tzinfo=OwnZone())])
+@pytest.mark.parametrize(
+    "value", [datetime(2026, 1, 2, tzinfo=OwnZone()), time(1, tzinfo=OwnZone())]
+)
 def test_other_kinds_of_time_zone_are_not_sealable(runner: Runner, value: Any) -> None:
     assert "OwnZone" in refused(runner, value)
