@@ -14,7 +14,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.support.browser import CHROMIUM_ARGUMENTS, watch
 from tests.support.chromium import find_chromium
@@ -24,6 +24,8 @@ from tests.support.site import Site
 VAR = Path(tempfile.mkdtemp(prefix="flowsite-tests-"))
 os.environ.update(site_environment(VAR))
 (VAR / "static").mkdir()  # WhiteNoise warns where the collected files' folder is missing
+
+expect.set_options(timeout=15_000)  # milliseconds: a busy machine is not a failure
 
 # A busy machine is not a failure. In CI every run tries the same examples.
 hypothesis.settings.register_profile(
