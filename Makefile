@@ -8,12 +8,13 @@ UV_COMPILE := $(VENV)/bin/python -m uv pip compile --quiet --universal --python-
 	--generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lock clean
+.PHONY: help run test check bench lock clean
 
 help:
 	@echo "make run     start the example site and print its address (Ctrl-C stops it)"
 	@echo "make test    everything CI checks: quality, SQLite, PostgreSQL, a real browser"
 	@echo "make check   the quality checks alone"
+	@echo "make bench   print how long things take; asserts nothing"
 	@echo "make lock    renew the lock files (LOCK_FLAGS=--upgrade takes newer versions)"
 	@echo "make clean   remove .venv and the caches; the site's data in var/ stays"
 	@echo
@@ -58,6 +59,10 @@ test:
 check:
 	$(call install,requirements-test.txt)
 	@exec $(VENV)/bin/python -m tests quality
+
+bench:
+	$(call install,requirements-test.txt)
+	@exec $(VENV)/bin/python -m tests.benchmarks.click_to_next_node
 
 # The lock files hold hashes and no address, so that every index serves them.
 lock:

@@ -187,7 +187,7 @@ def _check_answer(
 ) -> Any:
     """The form's value; InvalidAnswer, StalePage."""
     errors: dict[str, list[str]] = {}
-    if not approved and not reason.strip():
+    if not approved and not any(c.isprintable() and not c.isspace() for c in reason):
         errors["reason"] = ["Say why you reject it."]
     if len(reason) > MAX_REASON:
         errors["reason"] = [f"No more than {MAX_REASON} characters; this has {len(reason)}."]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 
-from runs import keycheck
+from runs import keycheck, registry
 
 RETRY_AFTER = 15  # seconds
 
@@ -22,6 +23,10 @@ def problems() -> list[str]:
         return ["The database can't be reached. Check DATABASE_URL and that the server is up."]
     if unapplied:
         return [f"{len(unapplied)} migrations are not applied. Run: manage.py migrate"]
+    try:
+        registry.flows()
+    except ImproperlyConfigured as error:
+        return [str(error)]
     return keycheck.problems()
 
 

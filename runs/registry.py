@@ -15,7 +15,7 @@ from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import module_has_submodule
 
-from runs.engine import Flow
+from runs.engine import Flow, FlowError
 
 _lock = threading.Lock()
 _found: dict[str, dict[str, Flow]] | None = None
@@ -70,9 +70,14 @@ def _discover() -> dict[str, dict[str, Flow]]:
     for app in apps.get_app_configs():
         if app.module is None or not module_has_submodule(app.module, "flows"):
             continue
-        module = import_module(f"{app.name}.flows")
+        try:
+            module = import_module(f"{app.name}.flows")
+        except Exception as error:
+            raise ImproperlyConfigured(
+                f"The flows of {app.name!r} can't be imported: {type(error).__name__}: {error}"
+            ) from error
         for flow in _flows_in(module):
-            flow.check()
+            _check(flow, module)
             versions = found.setdefault(flow.name, {})
             other = versions.setdefault(flow.version, flow)
             origin.setdefault(id(flow), module.__name__)
@@ -82,6 +87,13 @@ def _discover() -> dict[str, dict[str, Flow]]:
                     f"{origin[id(other)]} and {module.__name__}. Give one another name or version."
                 )
     return found
+
+
+def _check(flow: Flow, module: ModuleType) -> None:
+    try:
+        flow.check()
+    except FlowError as error:
+        raise ImproperlyConfigured(f"In {module.__name__}: {error}") from error
 
 
 def _flows_in(module: ModuleType) -> list[Flow]:

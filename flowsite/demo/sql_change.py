@@ -2,7 +2,8 @@
 
 Only a single INSERT, UPDATE or DELETE on the tables `customers` and `orders` is let through.
 SQLite's own authorizer decides that while it compiles the statement, so that no way of writing
-one gets around it; the text is looked at before only for clearer messages and for `OR REPLACE`.
+one gets around it; the text is looked at before for clearer messages, for `REPLACE`, and for what
+a reviewer could not read.
 """
 
 import re
@@ -17,6 +18,7 @@ from pydantic import BaseModel
 
 from flowsite.demo.customers import open_customers
 from runs.engine import AdapterError
+from runs.engine.redact import redact_text
 
 TABLES = frozenset({"customers", "orders"})
 VERBS = ("INSERT", "UPDATE", "DELETE")
@@ -26,7 +28,7 @@ MAX_SECONDS = 10.0
 _NOT_CODE = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^]]*\]|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL
 )
-_REPLACES = re.compile(r"\b(INSERT|UPDATE)\s+OR\s+REPLACE\b", re.IGNORECASE)
+_REPLACES = re.compile(r"\bOR\s+REPLACE\b(?!\s*\()|\bREPLACE\s+INTO\b", re.IGNORECASE)
 _WRITES = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 _HARMLESS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 
@@ -116,7 +118,13 @@ def check_statement(statement: str) -> None:
         raise StatementRefused(f"Only one INSERT, UPDATE or DELETE can be run here; {found}.")
     if _REPLACES.search(code):
         # SQLite does not count the rows that a conflict removes, so the number would be too small.
-        raise StatementRefused("OR REPLACE hides which rows go. Delete them in a run of its own.")
+        raise StatementRefused("REPLACE hides which rows go. Delete them in a run of its own.")
+    if redact_text(statement) != statement:
+        # Pages mask what looks like a secret, and a reviewer must see all that runs.
+        raise StatementRefused(
+            "Part of the statement looks like a secret or is an invisible character, so that a "
+            "reviewer could not read all of it. Write it without that."
+        )
 
 
 def _encodable(text: str) -> bool:

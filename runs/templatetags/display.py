@@ -71,6 +71,15 @@ def first_words(tree: Node | None) -> str:
 
 
 @register.filter
+def partly_masked(tree: Node | None) -> bool:
+    """Whether a part of a text in the tree is masked: what runs is not all that can be read."""
+    if tree is None:
+        return False
+    children = [node for _, node in tree["items"]] if tree["t"] == "map" else tree.get("items", [])
+    return bool(tree.get("masks")) or any(partly_masked(child) for child in children)
+
+
+@register.filter
 def advice(code: str) -> str:
     """What to do about a run that ended with an error code."""
     return ADVICE.get(code, DEFAULT)

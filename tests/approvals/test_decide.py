@@ -277,7 +277,7 @@ def test_no_answer_is_never_a_yes(verdict):
     assert error.errors == {"": ["Choose approve or reject."]}
 
 
-@pytest.mark.parametrize("reason", ["", "  \n"])
+@pytest.mark.parametrize("reason", ["", "  \n", "\u200b", "\u2060 \ufeff"])
 def test_a_rejection_says_why(reason):
     error = refused(request_of("small"), InvalidAnswer, verdict="reject", reason=reason)
     assert error.errors == {"reason": ["Say why you reject it."]}

@@ -203,39 +203,47 @@ class _Drawing:
         kind = self._one_of(*kinds)
         if kind in ("await", "plain"):
             return Work(kind, (self._chain(4),), gate=gate)
-        if self._between(0, 3) == 0:  # the same call, begun several times at once
+        special = self._between(0, 5)
+        if special == 0:  # the same call, begun several times at once
             step = Step(self._one_of(*HARMLESS, *FAILING))
             return Work(kind, ((step,),) * self._between(2, 4), gate=gate)
+        if special == 1 and self._depth:  # flows that begin in another order on a re-run
+            return Work(kind, tuple((self._step(), self._flow()) for _ in range(2)), gate=gate)
         chains = tuple(self._chain(2) for _ in range(self._between(2, 3)))
         return Work(kind, chains, gate=gate)
 
     def _chain(self, length: int, *, skips: bool = False) -> Chain:
         return tuple(self._step(skips) for _ in range(self._between(0, length)))
 
-    def _step(self, skips: bool) -> Step:
-        caught = self._between(0, 3) > 0
+    def _step(self, skips: bool = False) -> Step:
         if self._depth and self._between(0, 5) == 5:
-            # Which failure ends a parallel flow first depends on the order of the answers, so what
-            # catches a failure has sequential flows only.
-            parallel = self._parallel and not (self._deadly and skips)
-            flow = self._draw(
-                plans(
-                    nodes=2 * self._depth - 1,
-                    depth=self._depth - 1,
-                    deadly=self._deadly,
-                    parallel=parallel,
-                )
-            )
-            return Step(flow=flow, times=self._between(1, 2), caught=caught and flow.sequential)
+            return self._flow(skips)
+        caught = self._between(0, 3) > 0
         times = self._one_of(1, 1, 1, 2, 3)
         return Step(self._one_of(*self._tools(caught)), times=times, caught=caught)
+
+    def _flow(self, skips: bool = False) -> Step:
+        # Which failure ends a parallel flow first depends on the order of the answers, so what
+        # catches a failure has sequential flows only.
+        flow = self._draw(
+            plans(
+                nodes=2 * self._depth - 1,
+                depth=self._depth - 1,
+                deadly=self._deadly,
+                parallel=self._parallel and not (self._deadly and skips),
+            )
+        )
+        caught = flow.sequential and self._bool()
+        return Step(flow=flow, times=self._between(1, 2), caught=caught)
 
     def _call(self, tool: str) -> Work:
         return Work("call", tool=tool, gate=self._gate())
 
     def _map(self) -> Work:
         skip = self._bool()
-        kind = self._one_of("map", "map-await", "map-plain") if self._parallel else "map-await"
+        kind = (
+            self._one_of("map", "map", "map-await", "map-plain") if self._parallel else "map-await"
+        )
         items = self._between(0, 4) if self._parallel else self._between(0, 1)
         work = Work(
             kind,

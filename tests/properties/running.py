@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -25,11 +25,23 @@ from runs.engine import (
     FlowResult,
     FlowRunner,
 )
+from runs.engine.approval import Answer
 
 from .flows import flow_of
 from .plans import Plan
 from .tally import tally
-from .world import Effect, Facts, KnownAnswers, NotingStore, World, by_chain, decision_for, question
+from .world import (
+    Effect,
+    Facts,
+    KnownAnswers,
+    NotingStore,
+    World,
+    allowed,
+    by_chain,
+    decision_for,
+    needs_a_yes,
+    questions,
+)
 
 KEY = b"the key of the property-based tests"
 seeds = st.integers(0, 2**32 - 1)
@@ -123,7 +135,7 @@ class Interrupted:
     def ended(self, outcome: Outcome) -> None:
         self.outcome = outcome
         outcome.effects = self.world.effects
-        outcome.questions = sorted(map(question, self.store.answered))
+        outcome.questions = questions(self.store.answered)
 
     def to_the_end(self, random: Random) -> Outcome:
         self.begin()
@@ -132,8 +144,9 @@ class Interrupted:
         assert self.store.pending() == []
         answered = self.store.answered
         for which in ("id", "call_id"):
-            ids = {getattr(request, which) for request in answered}
+            ids = {getattr(request, which) for request, _ in answered}
             assert len(ids) == len(answered), f"two answers were spent for one {which}"
+        assert_allowed(self.outcome, answered)
         return self.outcome
 
     def assert_spent(
@@ -165,8 +178,20 @@ def straight(plan: Plan, seed: int) -> Outcome:
         outcome.state = asyncio.run(runner.run(flow_of(plan, world), Facts())).state
     except FlowError as error:
         outcome.error = (error.code, error.node)
-    outcome.questions = sorted(map(question, port.answered))
+    outcome.questions = questions(port.answered)
+    assert_allowed(outcome, port.answered)
     return outcome
+
+
+def assert_allowed(outcome: Outcome, answers: Sequence[Answer]) -> None:
+    """What needs a person's yes ran once for each yes, with the arguments that were allowed. (A
+    run that fails may end before it comes to that.)"""
+    ran = Counter(
+        effect for effect in outcome.effects if needs_a_yes(effect[1], effect[0], effect[2])
+    )
+    assert ran <= allowed(answers)
+    if outcome.error is None:
+        assert ran == allowed(answers)
 
 
 def assert_same(plan: Plan, expected: Outcome, found: Outcome) -> None:

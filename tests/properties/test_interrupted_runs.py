@@ -11,7 +11,7 @@ from .running import Interrupted, assert_same, seeds, straight
 from .tally import examples, tally, unhurried
 
 
-@settings(unhurried, max_examples=examples(300))
+@settings(unhurried, max_examples=examples(200))
 @given(plan=plans(), seed=seeds, order=seeds)
 def test_a_run_interrupted_at_every_pause_ends_as_one_with_all_answers_known(
     plan: Plan, seed: int, order: int
@@ -25,7 +25,7 @@ def test_a_run_interrupted_at_every_pause_ends_as_one_with_all_answers_known(
     assert_same(plan, expected, found)
 
 
-@settings(unhurried, max_examples=examples(100))
+@settings(unhurried, max_examples=examples(60))
 @given(plan=plans(parallel=False), seed=seeds, order=seeds)
 def test_a_sequential_run_interrupted_at_every_pause_has_its_effects_in_one_order(
     plan: Plan, seed: int, order: int
@@ -38,6 +38,18 @@ def test_a_sequential_run_interrupted_at_every_pause_has_its_effects_in_one_orde
 
 
 @settings(unhurried, max_examples=examples(60))
+@given(plan=plans(deadly=True), seed=seeds, order=seeds)
+def test_a_run_that_may_fail_leaves_no_request_open_and_fails_in_both_ways(
+    plan: Plan, seed: int, order: int
+) -> None:
+    expected = straight(plan, seed)
+    run = Interrupted(plan, seed)
+    found = run.to_the_end(Random(order))  # noqa: S311
+    _note(plan, run)
+    assert_same(plan, expected, found)
+
+
+@settings(unhurried, max_examples=examples(40))
 @given(plan=plans(), seed=seeds, order=seeds)
 def test_no_checkpoint_of_an_ended_run_can_be_resumed(plan: Plan, seed: int, order: int) -> None:
     random = Random(order)  # noqa: S311

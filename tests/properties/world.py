@@ -103,8 +103,8 @@ def digest(*facts: Any) -> str:
     return f"{number(*facts):x}"
 
 
-Effect = tuple[str, str, str]
-"""The chain of calls that it belongs to, the tool, and its arguments."""
+Effect = tuple[str, str, str, str]
+"""The chain of calls that it belongs to, the tool, and the rest of its arguments."""
 
 
 class World:
@@ -127,7 +127,7 @@ class World:
 
     def note(self, tool: str, at: str, seen: str, note: str) -> int:
         """The effect of a call; returns how often there was one like it, this one included."""
-        effect = (chain_of(at), tool, repr((at, seen, note)))
+        effect = (chain_of(at), tool, seen, note)
         with self._lock:
             self.effects.append(effect)
             self._nth[effect] += 1
@@ -145,6 +145,23 @@ def chain_of(at: str) -> str:
 
 MUST = "!"
 """Ends the name of a place where a refusal would end a run that is not meant to fail."""
+
+
+def needs_a_yes(tool: str, at: str, seen: str) -> bool:
+    """Whether a person must allow this call."""
+    if tool == "maybe":
+        return number(chain_of(at), seen) % 2 == 0
+    return tool in ("ask", "edit", "ask_stumble")
+
+
+def allowed(answers: Iterable[Answer]) -> Counter[Effect]:
+    """The effects that these answers allow, with the arguments that they allow."""
+    return Counter(
+        (chain_of(arguments["at"]), request.tool, arguments["seen"], arguments["note"])
+        for request, decision in answers
+        if request.kind == "tool" and decision.approved
+        for arguments in [decision.arguments or request.arguments or {}]
+    )
 
 
 def _tools(world: World) -> Sequence[Tool]:
@@ -174,7 +191,7 @@ def _tools(world: World) -> Sequence[Tool]:
     def ask(at: str, seen: str, note: str = "-") -> str:
         return f"asked {world.note('ask', at, seen, note)}"
 
-    @tool(confirm=lambda at, seen, note: number(at, seen) % 2 == 0)
+    @tool(confirm=lambda at, seen, note: needs_a_yes("maybe", at, seen))
     async def maybe(at: str, seen: str, note: str = "-") -> list[Receipt]:
         return [Receipt(tool="maybe", nth=world.note("maybe", at, seen, note))]
 
@@ -214,9 +231,11 @@ def decision_for(request: ApprovalRequest, seed: int) -> ApprovalDecision:
     )
 
 
-def question(request: ApprovalRequest) -> str:
-    """What a request asks, whatever its ids: the tool or node, and the arguments."""
-    return repr((request.tool, sorted((request.arguments or {}).items())))
+def questions(answers: Iterable[Answer]) -> list[str]:
+    """What was answered, whatever the ids: the tools or nodes with the arguments."""
+    return sorted(
+        repr((request.tool, sorted((request.arguments or {}).items()))) for request, _ in answers
+    )
 
 
 class KnownAnswers:
@@ -226,19 +245,20 @@ class KnownAnswers:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
-        self.answered: list[ApprovalRequest] = []
+        self.answered: list[Answer] = []
 
     async def request(self, request: ApprovalRequest) -> ApprovalDecision:
-        self.answered.append(request)
-        return decision_for(request, self._seed)
+        decision = decision_for(request, self._seed)
+        self.answered.append((request, decision))
+        return decision
 
 
 class NotingStore(MemoryStore):
-    """A store that notes each request whose answer was spent."""
+    """A store that notes each answer that was spent."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.answered: list[ApprovalRequest] = []
+        self.answered: list[Answer] = []
 
     async def settle(
         self,
@@ -247,7 +267,7 @@ class NotingStore(MemoryStore):
         others: Sequence[ApprovalRequest] = (),
     ) -> set[str]:
         held = await super().settle(answers, earlier, others)
-        self.answered.extend(request for request, _ in answers)
+        self.answered.extend(answers)
         return held
 
 

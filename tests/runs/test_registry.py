@@ -9,7 +9,7 @@ from django.apps import apps as installed_apps
 from django.core.exceptions import ImproperlyConfigured
 
 from runs import registry
-from runs.engine import END, START, Flow, FlowError
+from runs.engine import END, START, Flow
 from runs.registry import UnknownFlow, flows, get_flow
 from tests.support import flows as small_flows
 
@@ -74,6 +74,17 @@ def test_two_flows_of_one_name_and_version_are_refused_with_both_places(apps):
         assert part in str(caught.value)
 
 
+def test_flows_that_can_not_be_imported_are_named(apps, monkeypatch):
+    def broken(name):
+        raise ZeroDivisionError("in the middle")
+
+    apps(shop={})
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "import_module", broken)
+        with pytest.raises(ImproperlyConfigured, match="'shop' can't be imported: ZeroDivision"):
+            flows()
+
+
 def test_versions_are_ordered_as_people_do(apps):
     versions = ["1", "2", "9", "10", "10.1", "10.2", "10.10"]
     made = {version: flow("one", version) for version in versions}
@@ -97,7 +108,7 @@ def test_a_flow_that_can_not_run_is_refused_when_it_is_found(apps):
     lost = flow("lost")
     lost.node("island", small_flows.tidy)
     apps(shop={"lost": lost})
-    with pytest.raises(FlowError, match="'lost'"):
+    with pytest.raises(ImproperlyConfigured, match=r"(?s)In shop\.flows.*'lost'.*'island'"):
         flows()
 
 

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from approvals.templatetags.deciding import object_of
 from runs.engine.redact import Limits, redact
-from runs.templatetags.display import data, facts, first_words
+from runs.templatetags.display import data, facts, first_words, partly_masked
 from runs.templatetags.ui import span, took
 from runs.timeline import MAX_ROWS, timeline
 
@@ -44,6 +44,13 @@ def test_a_masked_part_of_a_text_stands_apart_from_words_that_only_look_like_it(
     assert html.count('class="masked"') == 1
     assert "[hidden: not really]" in words(html)
     assert "4111" not in html
+    assert partly_masked(tree)
+
+
+def test_a_tree_is_partly_masked_only_where_a_part_of_a_text_is():
+    assert not partly_masked(None)
+    assert not partly_masked(redact({"password": "x", "note": ["[hidden: not really]", 1]}))
+    assert partly_masked(redact({"notes": [{"text": "see https://a:b@example.org/ for it"}]}))
 
 
 def test_a_long_text_is_there_whole_behind_its_beginning():

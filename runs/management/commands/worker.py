@@ -9,6 +9,7 @@ import threading
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 from django.utils.crypto import get_random_string
@@ -39,7 +40,10 @@ class Command(BaseCommand):
             ) from error
         if problems:
             raise CommandError("\n".join(problems))
-        names = ", ".join(f"{flow.name} {flow.version}" for flow in registry.flows())
+        try:
+            names = ", ".join(f"{flow.name} {flow.version}" for flow in registry.flows())
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error)) from error
         worker_id = f"{socket.gethostname()[:32]}-{os.getpid()}-{get_random_string(6)}"
         self.stdout.write(f"Worker {worker_id} is ready. Flows: {names or 'none'}.")
         stop = threading.Event()
