@@ -1,8 +1,9 @@
 """What every answer of the site goes through.
 
 ``content_security_policy`` sets the headers that tell a browser what a page may do,
-``site_ready`` answers in place of the site while its database or its keys can't be used, and
-``htmx_redirects`` sends the whole browser, and not a part of a page, to the log-in.
+``site_ready`` answers in place of the site while its database or its keys can't be used,
+``no_nul_characters`` refuses addresses that no database could look up, and ``htmx_redirects``
+sends the whole browser, and not a part of a page, to the log-in.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import BadRequest
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -115,6 +117,20 @@ class site_ready:  # noqa: N801 - named like its neighbours in the settings
     def _failed(error: Exception) -> HttpResponse:
         logger.error("The site answers 503: %s", error)
         return unavailable("database")
+
+
+def no_nul_characters(get_response: GetResponse) -> GetResponse:
+    """Refuse an address with a NUL character, which PostgreSQL takes in no text: 400.
+
+    What is posted is checked by the forms, each at its field.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        if "\0" in unquote(request.get_full_path()):
+            raise BadRequest("The address holds a NUL character.")
+        return get_response(request)
+
+    return middleware
 
 
 def htmx_redirects(get_response: GetResponse) -> GetResponse:

@@ -90,6 +90,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "flowsite.middleware.content_security_policy",
     "flowsite.middleware.site_ready",
+    "flowsite.middleware.no_nul_characters",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -121,7 +122,6 @@ TEMPLATES = [
         },
     }
 ]
-FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 _SQLITE = {
     # A writer takes the lock when its transaction begins, so that it waits for the busy timeout

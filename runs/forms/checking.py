@@ -10,14 +10,20 @@ from jsonschema.exceptions import ValidationError as SchemaViolation
 from pydantic import BaseModel, ValidationError
 
 from runs.engine.answers import validate_content
+from runs.engine.redact import redact_text
 from runs.engine.schemas.exact import content_problem
 from runs.engine.schemas.limits import MAX_ERRORS, MAX_FIELDS
 from runs.engine.schemas.schema import FormSource, Schema, is_model, own_fields, schema_of
 from runs.engine.schemas.validators import CheckTooLong, validator_of
 
 from .messages import bounded, keyword_message, pydantic_message
+from .shapes import is_secret
 
 logger = logging.getLogger(__name__)
+
+#: Characters below which an entered secret is not looked for in messages: it would be found in
+#: ordinary words.
+MIN_SECRET: Final = 3
 
 #: Messages by field name; ``""`` holds those about the answer as a whole.
 Errors = dict[str, list[str]]
@@ -71,7 +77,8 @@ def _check_model(model: type[BaseModel], schema: Schema, content: Any) -> tuple[
         details = error.errors(include_url=False, include_input=False)
         for detail in islice(details, MAX_ERRORS):
             path = _real_path(detail["loc"], content, missing=detail["type"] == "missing")
-            found.add(path, pydantic_message(detail["type"], detail.get("ctx"), detail["msg"]))
+            message = pydantic_message(detail["type"], detail.get("ctx"), detail["msg"])
+            found.add(path, _without_secrets(message, schema, content))
         return None, found.errors
     except Exception as error:
         # A validator of the author's that fails must not take the page down. Its message may
@@ -98,6 +105,18 @@ def _real_path(location: Iterable[Any], content: Any, *, missing: bool) -> list[
         if inside or index == 0 or (missing and index == len(steps) - 1):
             path.append(step)
     return path
+
+
+def _without_secrets(message: str, schema: Schema, content: Any) -> str:
+    """A message for a person: a validator of the author's may quote what was entered, secrets
+    included."""
+    message = redact_text(message)
+    if isinstance(content, dict):
+        for name, part in own_fields(schema)[0].items():
+            value = content.get(name)
+            if is_secret(part) and isinstance(value, str) and len(value) >= MIN_SECRET:
+                message = message.replace(value, "[hidden]")
+    return message
 
 
 def _check_schema(schema: Schema, content: Any) -> tuple[Any, Errors]:

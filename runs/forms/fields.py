@@ -10,7 +10,7 @@ from runs.engine.schemas.text import storable, visible
 
 from .field import Choice, Field, Widget
 from .rules import number_rules, text_rules
-from .shapes import Shape, shape_of
+from .shapes import Shape, hint_of, is_secret, shape_of
 
 #: Up to so many choices stand on the page; more go into a list to open.
 MAX_RADIOS: Final = 4
@@ -77,12 +77,7 @@ def _field(name: str, html_name: str, field_id: str, shape: Shape, required: boo
         nullable=shape.nullable,
         schema=schema,
         choices=[],
-        secret=kind == "string"
-        and (
-            schema.get("writeOnly") is True
-            or schema.get("format") == "password"
-            or _hint(schema, "widget") in ("password", "secret")
-        ),
+        secret=kind == "string" and is_secret(schema),
     )
     if kind == "choice":
         made.choices = _choices(members, blank=made.optional)
@@ -97,7 +92,7 @@ def _field(name: str, html_name: str, field_id: str, shape: Shape, required: boo
 
 
 def _widget(field: Field) -> Widget:
-    hint = _hint(field.schema, "widget")
+    hint = hint_of(field.schema, "widget")
     if field.kind == "boolean":
         return "checkbox"
     if field.kind == "choice":
@@ -159,12 +154,8 @@ def _html_name(name: str, prefix: str, index: int, taken: set[str]) -> str:
     return made
 
 
-def _hint(schema: Schema, name: str) -> Any:
-    return schema.get(f"x-{name}", schema.get(name))
-
-
 def _order(field: Field) -> float:
-    order = _hint(field.schema, "order")
+    order = hint_of(field.schema, "order")
     is_number = isinstance(order, int | float) and not isinstance(order, bool) and order == order
     return order if is_number else float("inf")
 
@@ -179,7 +170,7 @@ def _label(name: str, schema: Schema) -> str:
 
 
 def _placeholder(field: Field) -> str:
-    hint = _hint(field.schema, "placeholder")
+    hint = hint_of(field.schema, "placeholder")
     if isinstance(hint, str):
         return visible(hint)
     examples = field.schema.get("examples")
@@ -191,7 +182,7 @@ def _placeholder(field: Field) -> str:
 def _help(field: Field) -> str:
     schema = field.schema
     parts = []
-    for text in (schema.get("description"), _hint(schema, "help")):
+    for text in (schema.get("description"), hint_of(schema, "help")):
         if isinstance(text, str) and text.strip():
             parts.append(visible(text.strip()))
     if field.kind in ("integer", "number", "decimal"):

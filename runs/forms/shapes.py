@@ -124,3 +124,16 @@ def _decimal_bounds(schema: Schema) -> Schema | None:
     if set(number) - _BOUNDS - {"type"} or set(text) - {"type", "pattern"}:
         return None
     return {key: value for key, value in number.items() if key != "type"}
+
+
+def hint_of(schema: Schema, name: str) -> Any:
+    return schema.get(f"x-{name}", schema.get(name))
+
+
+def is_secret(schema: Schema) -> bool:
+    """Whether what is entered for a schema is hidden, and never sent back to a page."""
+    return (
+        schema.get("writeOnly") is True
+        or schema.get("format") == "password"
+        or hint_of(schema, "widget") in ("password", "secret")
+    )

@@ -245,7 +245,7 @@ class _Drawing:
             self._one_of("map", "map", "map-await", "map-plain") if self._parallel else "map-await"
         )
         items = self._between(0, 4) if self._parallel else self._between(0, 1)
-        work = Work(
+        return Work(
             kind,
             items=items,
             concurrency=self._between(1, 4),
@@ -254,7 +254,6 @@ class _Drawing:
             tool=self._one_of(*self._tools(caught=skip)) if kind == "map" else "",
             chains=() if kind == "map" else (self._chain(3, skips=skip),),
         )
-        return work
 
     def _human(self) -> Work:
         return Work("human", form=self._one_of(*FORMS), gate=self._gate())

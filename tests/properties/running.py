@@ -187,7 +187,9 @@ def assert_allowed(outcome: Outcome, answers: Sequence[Answer]) -> None:
     """What needs a person's yes ran once for each yes, with the arguments that were allowed. (A
     run that fails may end before it comes to that.)"""
     ran = Counter(
-        effect for effect in outcome.effects if needs_a_yes(effect[1], effect[0], effect[2])
+        (chain, tool, seen, note)
+        for chain, tool, seen, note in outcome.effects
+        if needs_a_yes(tool, chain, seen)
     )
     assert ran <= allowed(answers)
     if outcome.error is None:

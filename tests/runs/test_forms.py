@@ -21,6 +21,7 @@ from pydantic import (
     ConfigDict,
     Field,
     SecretStr,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -206,6 +207,24 @@ def test_a_models_own_validators_speak_at_their_field_in_their_own_words() -> No
     assert form.errors == {"": ["Low has to come before high."]}
     assert form.first_invalid == "f-errors"
     assert 'id="f-errors"' in form.render()
+
+
+class Tells(BaseModel):
+    pin: SecretStr
+    note: str = ""
+
+    @field_validator("note")
+    @classmethod
+    def quotes_the_pin(cls, note: str, info: ValidationInfo) -> str:
+        raise ValueError(f"{info.data['pin'].get_secret_value()} and Bearer abcdef0123456789ABCDEF")
+
+
+def test_a_validator_that_quotes_a_secret_does_not_bring_it_to_the_page() -> None:
+    _, errors = check(Tells, {"pin": "hunter2", "note": "x"})
+    (message,) = errors["note"]
+    assert "hunter2" not in message
+    assert "abcdef0123456789" not in message
+    assert "[hidden]" in message
 
 
 def test_a_validator_that_breaks_is_a_message_and_its_text_is_not_logged(

@@ -158,3 +158,17 @@ def test_a_form_that_this_session_did_not_make_is_refused_with_a_page():
     assert "HX-Refresh" not in plain
     assert by_htmx["HX-Refresh"] == "true"
     assert not Decision.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["/runs/?q=a%00b", "/admin/runs/run/?status__exact=%00", "/flows/a%00b/"]
+)
+def test_an_address_with_a_nul_character_is_refused(path):
+    client = as_user(User.objects.create_superuser("root", password="x"))
+    assert client.get(path).status_code == 400
+
+
+def test_the_admin_tells_who_may_not_enter_it():
+    response = as_user(reviewer()).get("/admin/", follow=True)
+    assert response.status_code == 200
+    assert "not authorized" in text_of(response)
