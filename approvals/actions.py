@@ -22,6 +22,7 @@ from . import audit
 from .digest import is_intact
 from .forms import FormUnavailable, form_source
 from .models import CONTENT_COLUMN, ApprovalRequest, Decision
+from .seals import seal_decision
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -126,6 +127,7 @@ def decide(
             plain = canonical.dumps(canonical.encode(dict(content or {}), path="answer"))
             decision.content = encrypt(plain, column=CONTENT_COLUMN, row=decision.pk)
             decision.content_shown = redact(value)
+        seal_decision(decision)
         decision.save(force_insert=True)
         request.status = (
             ApprovalRequest.Status.APPROVED if approved else ApprovalRequest.Status.REJECTED
@@ -168,7 +170,9 @@ def _verdict(verdict: str) -> Decision.Verdict:
 
 
 def _check_shown(request: ApprovalRequest, digest: str) -> None:
-    if not is_intact(request):
+    if not request.run.is_open:
+        raise StalePage(request, "The run has ended, so there is nothing left to decide.")
+    if not is_intact(request) or request.decisions.exists():
         raise StalePage(
             request,
             "This request was changed in the database after it was asked, so it can't be decided. "

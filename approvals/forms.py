@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runs.engine.nodes import Form, Gate, Human
-from runs.forms import SchemaForm, schema_of
+from runs.forms import FormSchemaError, SchemaForm, schema_of
 from runs.registry import UnknownFlow, get_flow
 
 from .digest import same_text
@@ -55,4 +55,7 @@ def form_for(request: ApprovalRequest, data: Any = None) -> SchemaForm | None:
         source = form_source(request)
     except FormUnavailable:
         source = request.form_schema
-    return SchemaForm(source, prefix=PREFIX, data=data)
+    try:
+        return SchemaForm(source, prefix=PREFIX, data=data)
+    except FormSchemaError:  # the stored schema was changed; the page says that of the request
+        return None

@@ -109,7 +109,8 @@ class Decision(models.Model):
     """What one person said to a request; written once, never changed.
 
     ``content`` is the form's answer, encrypted and bound to this row; ``content_shown`` is its
-    display tree. ``by_name`` keeps who it was in words, whatever becomes of the account.
+    display tree. ``by_name`` keeps who it was in words, whatever becomes of the account. ``seal``
+    tells a decision that was made through Flowsite from a row that was written by other hands.
     """
 
     class Verdict(models.TextChoices):
@@ -126,6 +127,7 @@ class Decision(models.Model):
     content_shown: Any = models.JSONField(null=True, blank=True)
     digest = models.CharField(max_length=64)
     decided_at = models.DateTimeField()
+    seal = models.CharField(max_length=100)
 
     class Meta:
         ordering: ClassVar = ["decided_at"]

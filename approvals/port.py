@@ -10,24 +10,33 @@ from uuid import UUID
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from runs.actions import lock_run
-from runs.engine import ApprovalAlreadyDecided, ApprovalDecision, DeferredApproval, canonical
+from runs.engine import (
+    ApprovalAlreadyDecided,
+    ApprovalDecision,
+    DeferredApproval,
+    FlowError,
+    canonical,
+)
 from runs.engine import ApprovalRequest as Asked
 from runs.forms import schema_of
 from runs.models import Run
-from runs.storage import decrypt
+from runs.storage import Unreadable, decrypt
 
 from . import audit
 from .digest import is_intact, raw_arguments, seal_arguments
 from .models import CONTENT_COLUMN, ApprovalRequest, Decision
+from .seals import is_genuine
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AbstractBaseUser
 
 Status = ApprovalRequest.Status
 _SUPERSEDED = "superseded"
+_OUTCOMES = {"approve": Status.APPROVED, "reject": Status.REJECTED}
 _DECIDED = (Status.APPROVED, Status.REJECTED)
 
 
@@ -38,15 +47,13 @@ class DatabaseApprovals:
         return DatabaseRunApprovals(run)
 
     def runs_with_answers(self) -> list[UUID]:
-        return list(
-            Run.objects.filter(
-                status=Run.Status.PAUSED,
-                requests__status__in=_DECIDED,
-                requests__consumed_at__isnull=True,
-            )
-            .distinct()
-            .values_list("pk", flat=True)
+        unused = ApprovalRequest.objects.filter(run=OuterRef("pk"), consumed_at__isnull=True)
+        decided, waiting = (
+            Exists(unused.filter(status__in=_DECIDED)),
+            Exists(unused.filter(status=Status.PENDING)),
         )
+        paused = Run.objects.filter(status=Run.Status.PAUSED)
+        return list(paused.filter(decided | ~waiting).values_list("pk", flat=True))
 
     def audit(
         self,
@@ -77,6 +84,12 @@ class DatabaseRunApprovals:
         ).prefetch_related("decisions")
         return [_as_decision(row) for row in rows]
 
+    def are_open(self, open_requests: Collection[str]) -> bool:
+        closed = self._run.requests.filter(pk__in=list(open_requests)).exclude(
+            status=Status.PENDING
+        )
+        return not closed.exists()
+
     def commit(self, open_requests: Collection[str]) -> None:
         self._store.write(set(open_requests))
 
@@ -97,10 +110,14 @@ class _WalkStore:
         for known in self._new.values():
             if known.call_id == request.call_id:
                 return known
+        # One that was decided since the walk began is still the question that is asked here; it
+        # stays open in the run's position, and the run goes on with its decision next.
         row = await self._run.requests.filter(
-            call_id=request.call_id, status=Status.PENDING
+            call_id=request.call_id,
+            status__in=(Status.PENDING, *_DECIDED),
+            consumed_at__isnull=True,
         ).afirst()
-        if row is None or str(row.pk) in self._withdrawn:
+        if row is None or {str(row.pk)} & (self._spent | self._withdrawn.keys()):
             return None
         return replace(request, id=str(row.pk))
 
@@ -202,6 +219,14 @@ class _WalkStore:
         )
 
 
+def _tampered(row: ApprovalRequest, why: str) -> FlowError:
+    return FlowError(
+        f"The decision on {row.summary!r} can't be trusted: {why}. Nothing ran.",
+        code="decision-tampered",
+        node=row.node,
+    )
+
+
 def _as_row(run: Run, request: Asked) -> ApprovalRequest:
     row = ApprovalRequest(
         id=UUID(request.id),
@@ -243,14 +268,17 @@ def _is_what_was_asked(row: ApprovalRequest, request: Asked) -> bool:
 
 
 def _as_decision(row: ApprovalRequest) -> ApprovalDecision:
-    """The engine's form of the decision on record."""
+    """The engine's form of the decision on record; FlowError (decision-tampered)."""
     decision = row.final_decision
-    if decision is None:
-        raise ApprovalAlreadyDecided(f"The request {row.pk} has no decision on record.")
-    if row.status == Status.APPROVED and decision.verdict == Decision.Verdict.APPROVE:
+    if decision is None or not is_genuine(decision) or _OUTCOMES[decision.verdict] != row.status:
+        raise _tampered(row, "it is not as it was made here")
+    if decision.verdict == Decision.Verdict.APPROVE:
         content = None
         if decision.content:
-            text = decrypt(decision.content, column=CONTENT_COLUMN, row=decision.pk)
+            try:
+                text = decrypt(decision.content, column=CONTENT_COLUMN, row=decision.pk)
+            except Unreadable as error:
+                raise _tampered(row, f"its answer can't be read: {error}") from error
             content = canonical.decode(canonical.loads(text), classes=canonical.reachable())
         return ApprovalDecision.approve(
             by=decision.by_name,

@@ -19,9 +19,11 @@ from django.shortcuts import redirect
 from django_htmx.http import trigger_client_event
 
 from approvals.actions import AlreadyDecided, InvalidAnswer, StalePage, decide, why_not
+from approvals.digest import is_intact
 from approvals.forms import form_for
 from approvals.models import ApprovalRequest, ApprovalRequestQuerySet, AuditEntry, Decision
 from runs.forms import SchemaForm
+from runs.models import Run
 from runs.pages import (
     htmx_of,
     methods,
@@ -194,10 +196,27 @@ def _done(
     request: HttpRequest, approval: ApprovalRequest, verdict: Decision.Verdict
 ) -> HttpResponse:
     if not htmx_of(request):
-        messages.success(request, DONE[verdict])
+        messages.success(request, _done_words(approval, verdict))
         return redirect("request", approval.pk)
-    response = _request_page(request, _find(request, approval.pk), notice=DONE[verdict])
+    response = _request_page(
+        request, _find(request, approval.pk), notice=_done_words(approval, verdict)
+    )
     return trigger_client_event(response, "flowsite:decided", {"request": str(approval.pk)})
+
+
+def _refusal(approval: ApprovalRequest, user: User) -> str:
+    """Why this user can't decide this request now, in words; empty where they can."""
+    if not approval.is_open:
+        return ""
+    if not is_intact(approval):
+        return "It was changed in the database after it was asked. Tell whoever runs this site."
+    return why_not(approval, user)
+
+
+def _done_words(approval: ApprovalRequest, verdict: Decision.Verdict) -> str:
+    if approval.run.status == Run.Status.ATTENTION:
+        return "Your decision is kept. The run needs attention before it goes on; see its page."
+    return DONE[verdict]
 
 
 def _request_page(
@@ -229,7 +248,7 @@ def _request_page(
         "confirming": confirming,
         "notice": notice,
         "stale": stale,
-        "refusal": why_not(approval, user) if approval.is_open else "",
+        "refusal": _refusal(approval, user),
         "next": None if approval.is_open else _next(user),
     }
     return render_page(

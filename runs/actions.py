@@ -22,6 +22,7 @@ from .registry import get_flow
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+    from pydantic import BaseModel
 
 
 class InvalidInput(ValueError):
@@ -39,6 +40,10 @@ class InvalidInput(ValueError):
                 for message in messages
             )
         )
+
+
+class NotStandingStill(Exception):
+    """The run can't be tried again as it is; the message says why."""
 
 
 def start_run(
@@ -62,6 +67,7 @@ def start_run(
         state, errors = forms.check(flow.state, input)
     except forms.FormSchemaError as error:
         raise InvalidInput({"": [f"{flow.name} can't be started here: {error}"]}) from error
+    errors |= {name: ["There is no such field."] for name in _unknown(flow.state, input)}
     if errors:
         raise InvalidInput(errors)
     run = Run(
@@ -91,6 +97,40 @@ def start_run(
             data={"via": via, "input": run.input_shown},
         )
         ports.dispatcher().enqueue(run.pk)
+    return run
+
+
+def _unknown(state: type[BaseModel], input: Any) -> list[str]:
+    """The names in the input that the state would silently drop."""
+    if not isinstance(input, dict) or state.model_config.get("extra") == "allow":
+        return []
+    properties = forms.schema_of(state).get("properties", {})
+    return [str(name) for name in input if name not in properties]
+
+
+def try_again(run_id: uuid.UUID, *, by: User) -> Run:
+    """Queue a run again that stands still for a reason which has been mended.
+
+    Only where nothing of its last walk ran and no decision was spent (``Run.can_try_again``); the
+    worker looks at everything anew. ``by`` has the right ``runs.start_run``. Raises
+    Run.DoesNotExist, PermissionDenied, and NotStandingStill with nothing changed.
+    """
+    with transaction.atomic():
+        run = lock_run(Run.objects.visible_to(by).values_list("pk").get(pk=run_id)[0])
+        if not by.has_perm("runs.start_run"):
+            raise PermissionDenied("You don't have the right to start runs.")
+        if not run.can_try_again:
+            raise NotStandingStill(f"This run is {run.status}; there is nothing to try again.")
+        queue_run(run)
+        record(run.pk, "run.tried_again", data={"by": by.get_username()})
+        ports.approvals().audit(
+            "run.tried_again",
+            actor=by,
+            actor_name=by.get_username(),
+            run=run,
+            summary=f"Tried {run.flow} again after {run.error_code}",
+            data={"code": run.error_code},
+        )
     return run
 
 

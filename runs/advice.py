@@ -7,6 +7,10 @@ ADVICE = {
         "Nothing has run, and the decisions are kept. The stored checkpoint was changed outside of "
         "Flowsite: find out who can write to the database, then put the row back from a backup."
     ),
+    "decision-tampered": (
+        "Nothing has run. The decision was written or changed outside of Flowsite: find out who "
+        "can write to the database, and compare it with the audit trail and a backup."
+    ),
     "state-not-sealable": (
         "The state holds a value that can't be stored and read back unchanged. Keep what can be "
         "made anew out of the state, then start the run again."

@@ -63,5 +63,8 @@ class EmbeddedDispatcher:
                 return
 
     def tidy(self) -> None:
-        done = DBTaskResult.objects.filter(queue_name=QUEUE).finished()
-        done.filter(finished_at__lt=timezone.now() - KEEP_FINISHED).delete()
+        ours = DBTaskResult.objects.filter(queue_name=QUEUE)
+        old = timezone.now() - KEEP_FINISHED
+        ours.finished().filter(finished_at__lt=old).delete()
+        # A worker that was killed leaves its message running for ever.
+        ours.running().filter(started_at__lt=old).delete()

@@ -37,7 +37,7 @@ def claim(run_id: UUID, owner: str) -> tuple[Run, bool] | None:
     }
     due = Run.objects.filter(pk=run_id, status=Run.Status.QUEUED)
     abandoned = Run.objects.filter(pk=run_id).filter(
-        Q(status=Run.Status.RUNNING, lease_until__lt=now)
+        Q(lease_until__lt=now) | Q(lease_until__isnull=True), status=Run.Status.RUNNING
     )
     for rows, taken_over in ((due, False), (abandoned, True)):
         if rows.update(**fields):

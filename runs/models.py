@@ -41,6 +41,16 @@ class Run(models.Model):
         CANCELLED = "cancelled"
         ATTENTION = "attention"
 
+    # Why a run stands still although nothing of its last walk ran and no decision was spent.
+    NOTHING_RAN: ClassVar = (
+        "already-decided",
+        "checkpoint-tampered",
+        "decision-tampered",
+        "graph-changed",
+        "invalid-answer",
+        "unknown-flow",
+        "unknown-request",
+    )
     OPEN: ClassVar = (Status.QUEUED, Status.RUNNING, Status.PAUSED, Status.ATTENTION)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -90,6 +100,11 @@ class Run(models.Model):
     def is_open(self) -> bool:
         """Whether the run can still go on."""
         return self.status in self.OPEN
+
+    @property
+    def can_try_again(self) -> bool:
+        """Whether it stands still for a reason that, once mended, lets it go on."""
+        return self.status == self.Status.ATTENTION and self.error_code in self.NOTHING_RAN
 
     @property
     def requester(self) -> str:

@@ -31,6 +31,9 @@ class RunApprovals(Protocol):
     def decisions(self, open_requests: Collection[str]) -> list[ApprovalDecision]:
         """The decisions taken for these requests, with which the run has not gone on yet."""
 
+    def are_open(self, open_requests: Collection[str]) -> bool:
+        """Whether nobody has closed any of these requests."""
+
     def commit(self, open_requests: Collection[str]) -> None:
         """Write everything, within the caller's transaction, in which the run's row is locked.
 
@@ -45,7 +48,8 @@ class ApprovalBackend(Protocol):
     def for_run(self, run: Run) -> RunApprovals: ...
 
     def runs_with_answers(self) -> list[UUID]:
-        """The paused runs for which a decision was taken that they have not gone on with."""
+        """The paused runs for which a decision was taken that they have not gone on with, and
+        those that wait for nobody, which nothing of ours leaves so."""
 
     def audit(
         self,

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
@@ -94,9 +95,14 @@ def _tabs(counts: dict[str, int], chosen: str) -> list[dict[str, Any]]:
     return [tab for tab in tabs if tab["count"] or tab["chosen"] or not tab["name"]]
 
 
-@methods("GET")
+@methods("GET", "POST")
 def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """One run. A poll names the version it has ``seen``, and gets 204 while that is the newest."""
+    """One run. A poll names the version it has ``seen``, and gets 204 while that is the newest.
+
+    POST tries a run again that stands still, and leads back to its page.
+    """
+    if request.method == "POST":
+        return _try_again(request, run_id)
     visible = Run.objects.visible_to(user_of(request)).select_related("started_by")
     run = get_object_or_404(visible, pk=run_id)
     version = f"{run.revision}-{run.status}"
@@ -116,6 +122,18 @@ def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
         "seal_key": key_id_of(run.checkpoint),
     }
     return render_page(request, "runs/run.html", "runs/_run_body.html", context)
+
+
+def _try_again(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    try:
+        actions.try_again(run_id, by=user_of(request))
+    except Run.DoesNotExist as error:
+        raise Http404("There is no such run, or it isn't yours to see.") from error
+    except actions.NotStandingStill as error:
+        messages.warning(request, str(error))
+    else:
+        messages.success(request, "The run is queued again.")
+    return redirect("run", run_id)
 
 
 def story(run: Run) -> dict[str, Any]:

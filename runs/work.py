@@ -25,19 +25,8 @@ from .registry import UnknownFlow, get_flow
 
 logger = logging.getLogger(__name__)
 
-# What a person must look at before the run can go on; nothing ran, and no decision is spent.
-_ATTENTION = frozenset(
-    {
-        "checkpoint-tampered",
-        "graph-changed",
-        "unknown-flow",
-        "unknown-request",
-        "already-decided",
-        "invalid-answer",
-        "outcome-unknown",
-        "internal-error",
-    }
-)
+# What a person must look at before the run can go on; no decision is spent.
+_ATTENTION = frozenset({*Run.NOTHING_RAN, "outcome-unknown", "internal-error"})
 
 
 class LeaseLost(Exception):
@@ -94,6 +83,13 @@ class _Walk:
             open_before = [request.id for request in checkpoint.requests]
             decisions = self._approvals.decisions(open_before)
             if not decisions and all(visit.pending for visit in checkpoint.visits):
+                if not self._approvals.are_open(open_before):
+                    raise FlowError(
+                        "The stored checkpoint waits for requests that are closed: an older one "
+                        "was put back, or the requests were changed outside of Flowsite. Nothing "
+                        "ran.",
+                        code="checkpoint-tampered",
+                    )
                 self._store(open_before, self._still_paused)  # the hint was not a reason
                 return
             result: FlowResult = async_to_sync(runner.resume)(flow, checkpoint, *decisions)

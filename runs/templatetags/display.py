@@ -6,6 +6,8 @@ looks masked and says why; what a limit left out is said in words.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django import template
@@ -25,7 +27,24 @@ PARTS = {"t", "v", "items", "why", "of", "masks", "cut", "more"}  # of a tree's 
 NOTHING = SafeString("")
 
 
+Draw = Callable[[Any], SafeString]
+
+
+def whatever_is_stored(draw: Draw) -> Draw:
+    """Draw a tree that is none as a row that says so: whoever looks at a damaged row sees that."""
+
+    @wraps(draw)
+    def drawn(tree: Any) -> SafeString:
+        try:
+            return draw(tree)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError):
+            return _row("", _more("This can't be shown: it was changed outside of Flowsite."))
+
+    return drawn
+
+
 @register.simple_tag
+@whatever_is_stored
 def facts(tree: Node) -> SafeString:
     """A tree as a table of facts, or as the one value that it is."""
     if tree["t"] != "map":
@@ -34,6 +53,7 @@ def facts(tree: Node) -> SafeString:
 
 
 @register.simple_tag
+@whatever_is_stored
 def fact_rows(tree: Node) -> SafeString:
     """A tree as rows of a table of facts."""
     if tree["t"] != "map":
@@ -73,9 +93,10 @@ def first_words(tree: Node | None) -> str:
 @register.filter
 def partly_masked(tree: Node | None) -> bool:
     """Whether a part of a text in the tree is masked: what runs is not all that can be read."""
-    if tree is None:
+    if not isinstance(tree, dict):
         return False
-    children = [node for _, node in tree["items"]] if tree["t"] == "map" else tree.get("items", [])
+    items = tree.get("items") or []
+    children = [item[-1] for item in items if item] if tree.get("t") == "map" else items
     return bool(tree.get("masks")) or any(partly_masked(child) for child in children)
 
 

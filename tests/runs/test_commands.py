@@ -95,7 +95,7 @@ def test_start_run_of_an_unknown_flow_names_the_known_ones():
 
 @pytest.mark.parametrize("input", ["{", "", "note: hi", "{'note': 1}", "1" * 5_000])
 def test_start_run_refuses_what_is_no_json(input):
-    assert refused("start_run", "one", "--input", input).startswith("The input is not JSON: ")
+    assert refused("start_run", "one", "--input", input).startswith("The input can't be used: ")
 
 
 def test_start_run_refuses_input_that_is_nested_too_deeply():
@@ -215,7 +215,7 @@ def test_a_worker_without_its_database_says_what_to_check(monkeypatch):
 def test_sweep_prints_what_it_found():
     assert run_command("sweep") == (
         "Queued again: 0 whose message was lost or late, 0 whose worker stopped, "
-        "0 that were decided."
+        "0 that were decided, 0 whose flow is there again."
     )
     run, decided = started("small"), paused("small")
     set_aside(run, queued_at=timezone.now() - timedelta(hours=1))
@@ -223,5 +223,14 @@ def test_sweep_prints_what_it_found():
     set_aside(decided, status="paused")
     assert run_command("sweep") == (
         "Queued again: 1 whose message was lost or late, 0 whose worker stopped, "
-        "1 that were decided."
+        "1 that were decided, 0 whose flow is there again."
     )
+
+
+def test_start_run_starts_nothing_with_keys_that_are_not_this_databases(settings):
+    started("one")
+    keycheck.problems()
+    settings.FLOWSITE_KEYS = KeyRing({"test": bytes(32)})
+    before = everything()
+    assert "not the key of that name" in refused("start_run", "one")
+    assert everything() == before

@@ -28,7 +28,7 @@ from tests.support.make import (
 
 pytestmark = pytest.mark.django_db
 
-NONE = {"queued": 0, "abandoned": 0, "decided": 0}
+NONE = {"queued": 0, "abandoned": 0, "decided": 0, "registered": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +121,7 @@ def test_a_sweep_is_counted_by_kind():
     set_aside(gone, lease_until=timezone.now() - timedelta(seconds=1))
     approve(only_request(decided))
     set_aside(decided, status="paused")
-    assert sweep() == {"queued": 1, "abandoned": 1, "decided": 1}
+    assert sweep() == NONE | {"queued": 1, "abandoned": 1, "decided": 1}
 
 
 def test_a_run_that_went_on_while_the_sweep_looked_is_left_alone(monkeypatch):
@@ -213,3 +213,29 @@ def test_messages_that_wait_are_never_removed():
     DBTaskResult.objects.update(enqueued_at=timezone.now() - timedelta(days=9))
     ports.dispatcher().tidy()
     assert hints(run) == 1
+
+
+def test_a_run_whose_flow_is_registered_again_as_it_was_goes_on(monkeypatch):
+    run = paused("small")
+    set_aside(run, status="attention", error_code="unknown-flow", version="0")
+    assert sweep() == NONE
+    set_aside(run, version="1", graph="0" * 64, error_code="graph-changed")
+    assert sweep() == NONE
+    set_aside(run, graph=flows.small.digest)
+    assert sweep() == NONE | {"registered": 1}
+    assert again(run).status == "queued"
+
+
+def test_a_paused_run_that_waits_for_nobody_is_looked_at():
+    run = paused("small")
+    set_aside(only_request(run), status="expired")
+    assert sweep() == NONE | {"decided": 1}
+    run = walk(run)
+    assert (run.status, run.error_code) == ("attention", "checkpoint-tampered")
+
+
+def test_a_running_run_without_a_claim_is_abandoned():
+    run = started("small")
+    set_aside(run, status="running", lease_owner="", lease_until=None)
+    assert sweep() == NONE | {"abandoned": 1}
+    assert walk(run).status == "paused"

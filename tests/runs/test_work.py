@@ -1,18 +1,23 @@
 """A worker's walk: from start to pause to resume to the end, and every way in which it stops."""
 
+from uuid import uuid4
+
 import pytest
+from django.core.exceptions import PermissionDenied
 from django.db import DataError, OperationalError
 from pydantic import BaseModel
 
 from approvals.actions import AlreadyDecided
 from approvals.models import AuditEntry
 from approvals.port import DatabaseRunApprovals
+from runs.actions import NotStandingStill, try_again
 from runs.engine import END, START, Call, Flow
 from runs.models import Run, RunEvent
 from runs.position import _COLUMN
 from runs.storage import decrypt
 from runs.work import advance, advance_and_log
 from tests.support import flows
+from tests.support.make import START as MAY_START
 from tests.support.make import (
     again,
     approve,
@@ -21,7 +26,9 @@ from tests.support.make import (
     only_request,
     paused,
     pending,
+    person,
     reject,
+    reviewer,
     set_aside,
     started,
     walk,
@@ -686,7 +693,40 @@ def test_a_decision_is_used_once_even_where_an_older_checkpoint_is_put_back():
     assert flows.effects == ["pay"]
     set_aside(run, checkpoint=old, status="queued")
     run = walk(run)
-    assert run.status == "paused"
+    assert (run.status, run.error_code) == ("attention", "checkpoint-tampered")
+    assert "an older one was put back" in run.error_message
+    assert flows.effects == ["pay"]
+
+
+def test_a_decision_that_was_written_by_other_hands_is_no_yes():
+    run = paused("small")
+    request = only_request(run)
+    made = reject(only_request(paused("small")), by=reviewer())
+    made.pk, made.request_id, made.verdict = uuid4(), request.pk, "approve"
+    made.digest = request.digest
+    made.save(force_insert=True)
+    set_aside(request, status="approved", decided_at=made.decided_at)
+    set_aside(run, status="queued")
+    run = walk(run)
+    assert (run.status, run.error_code) == ("attention", "decision-tampered")
+    assert flows.effects == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"by_name": "somebody"}, {"reason": "because"}, {"seal": "x"}, {"seal": ""}], ids=str
+)
+def test_a_decision_that_was_changed_is_not_used_until_it_is_put_back(change):
+    run = paused("small")
+    decision = approve(only_request(run))
+    (name,) = change
+    before = getattr(decision, name)
+    set_aside(decision, **change)
+    run = walk(run)
+    assert (run.status, run.error_code) == ("attention", "decision-tampered")
+    assert flows.effects == []
+    set_aside(decision, **{name: before})
+    try_again(run.pk, by=person("operator", MAY_START, "runs.view_run"))
+    assert walk(run).status == "completed"
     assert flows.effects == ["pay"]
 
 
@@ -750,3 +790,43 @@ def test_events_are_kept_in_the_order_in_which_things_happened():
     ]
     assert run.revision >= RunEvent.objects.filter(run=run).count() // 4
     assert Run.objects.get(pk=run.pk).events.count() == len(kinds(run))
+
+
+# ---- trying again -------------------------------------------------------------------------------
+
+
+def standing_still(code="checkpoint-tampered"):
+    run = paused("small")
+    set_aside(run, status="attention", error_code=code, error_message="Something was off.")
+    return run
+
+
+def test_a_run_that_stands_still_is_tried_again_with_an_audit_entry():
+    run = standing_still()
+    operator = person("operator", MAY_START, "runs.view_run")
+    before = hints(run)
+    try_again(run.pk, by=operator)
+    assert again(run).status == "queued"
+    assert hints(run) == before + 1
+    entry = AuditEntry.objects.get(action="run.tried_again")
+    assert (entry.actor, entry.run_id) == (operator, run.pk)
+    assert walk(run).status == "paused"
+    assert again(run).error_code == ""
+
+
+@pytest.mark.parametrize("code", ["outcome-unknown", "internal-error"])
+def test_a_run_whose_calls_may_have_run_is_not_tried_again(code):
+    run = standing_still(code)
+    before = everything()
+    with pytest.raises(NotStandingStill):
+        try_again(run.pk, by=person("operator", MAY_START, "runs.view_run"))
+    assert everything() == before
+
+
+def test_who_may_not_start_runs_or_see_this_one_can_not_try_it_again():
+    run = standing_still()
+    with pytest.raises(PermissionDenied):
+        try_again(run.pk, by=person("auditor", "runs.view_run"))
+    with pytest.raises(Run.DoesNotExist):
+        try_again(run.pk, by=person("stranger", MAY_START))
+    assert again(run).status == "attention"

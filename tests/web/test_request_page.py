@@ -19,6 +19,7 @@ from tests.support.make import (
     reject,
     request_of,
     reviewer,
+    set_aside,
     walk,
 )
 from tests.support.pages import (
@@ -268,3 +269,27 @@ def test_a_decided_request_shows_the_reason_and_the_answer():
     words = text_of(as_user(reviewer()).get(url_of(request)))
     assert "Seen the plan." in words
     assert "ticket T-17" in words
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"shown": []},
+        {"shown": {"t": "text", "v": 5, "masks": [[9, 1]]}},
+        {"shown": {"t": "map"}},
+        {"form_schema": "x"},
+        {"form_schema": {"properties": 7}},
+    ],
+    ids=str,
+)
+def test_a_request_that_was_changed_in_the_database_is_a_page_that_says_so(damage):
+    request = request_of("question")
+    set_aside(request, **damage)
+    client = as_user(reviewer())
+    response = client.get(url_of(request))
+    assert response.status_code == 200
+    assert "It was changed in the database" in text_of(response)
+    assert 'name="verdict"' not in source_of(response)
+    posted = client.post(url_of(request), {"verdict": "approve", "digest": request.digest})
+    assert posted.status_code == 409
+    assert not request.decisions.exists()

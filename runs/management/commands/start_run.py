@@ -12,6 +12,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
+from runs import keycheck
 from runs.actions import InvalidInput, start_run
 from runs.registry import UnknownFlow
 
@@ -39,6 +40,8 @@ class Command(BaseCommand):
         **options: Any,
     ) -> None:
         try:
+            if problems := keycheck.problems():
+                raise CommandError("No run was started. " + "\n".join(problems))
             run = start_run(
                 flow,
                 _read(input),
@@ -68,13 +71,21 @@ class Command(BaseCommand):
 def _read(source: str) -> Any:
     try:
         text = Path(source[1:]).read_text() if source.startswith("@") else source
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_without_doubles)
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"The input file can't be read: {error}") from error
     except ValueError as error:
-        raise CommandError(f"The input is not JSON: {error}") from error
+        raise CommandError(f"The input can't be used: {error}") from error
     except RecursionError as error:
         raise CommandError("The input is nested too deeply.") from error
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if len(set(names)) != len(names):
+        double = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {double[:100]!r} stands in it twice")
+    return dict(pairs)
 
 
 def _user(username: str | None) -> Any:

@@ -16,5 +16,6 @@ class Command(BaseCommand):
         found = sweep()
         self.stdout.write(
             f"Queued again: {found['queued']} whose message was lost or late, "
-            f"{found['abandoned']} whose worker stopped, {found['decided']} that were decided."
+            f"{found['abandoned']} whose worker stopped, {found['decided']} that were decided, "
+            f"{found['registered']} whose flow is there again."
         )
