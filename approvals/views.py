@@ -163,7 +163,7 @@ def _decide(request: HttpRequest, approval: ApprovalRequest) -> HttpResponse:
         errors = {"": ["Choose to approve or to reject; nothing was decided."]}
         return page(approval, errors=errors, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     digest, content = request.POST.get("digest", ""), None
-    if approval.is_open and digest == approval.digest and not why_not(approval, user):
+    if approval.is_open and digest == approval.digest and not _refusal(approval, user):
         if verdict == Decision.Verdict.APPROVE and form is not None:
             if not form.is_valid():
                 return page(approval, status=HTTPStatus.UNPROCESSABLE_ENTITY)

@@ -63,8 +63,8 @@ def nothing_new() -> HttpResponse:
 
 
 def searched_for(request: HttpRequest) -> str:
-    """The words of ``?q=``, without NUL characters, which PostgreSQL refuses in any text."""
-    return request.GET.get("q", "").replace("\0", "").strip()
+    """The words of ``?q=``."""
+    return request.GET.get("q", "").strip()
 
 
 def paginate(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
