@@ -52,6 +52,7 @@ def _digest(request: ApprovalRequest, raw: str) -> str:
         "tool": request.tool,
         "call_id": request.call_id,
         "summary": request.summary,
+        "about": request.about,
         "risk": request.risk,
         "shown": request.shown,
         "form": request.form_schema,

@@ -73,6 +73,7 @@ class ApprovalRequest(models.Model):
     tool = models.CharField(max_length=300, help_text="the tool, or node:<flow>.<node>")
     call_id = models.TextField()
     summary = models.CharField(max_length=500)
+    about = models.CharField(max_length=300, blank=True, help_text="what the tool does")
     risk = models.CharField(max_length=32, blank=True)
     shown = models.JSONField()
     form_schema: Any = models.JSONField(null=True, blank=True)

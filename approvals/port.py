@@ -239,6 +239,7 @@ def _as_row(run: Run, request: Asked) -> ApprovalRequest:
         tool=request.tool,
         call_id=request.call_id,
         summary=request.summary[:500],
+        about=request.about[:300],
         risk=request.risk[:32],
         shown=request.shown(),
         form_schema=None if request.form is None else schema_of(request.form),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
@@ -133,6 +133,14 @@ def no_nul_characters(get_response: GetResponse) -> GetResponse:
     return middleware
 
 
+def _page_of(request: HttpRequest) -> SplitResult:
+    """The page that the person is on, as the browser says; the front page where that is no URL."""
+    try:
+        return urlsplit(htmx_of(request).current_url_abs_path or "/")
+    except ValueError:
+        return urlsplit("/")
+
+
 def htmx_redirects(get_response: GetResponse) -> GetResponse:
     """Make a redirect to the log-in, asked for by htmx, one of the whole browser.
 
@@ -146,7 +154,7 @@ def htmx_redirects(get_response: GetResponse) -> GetResponse:
             there = urlsplit(response.headers["Location"])
             login_url = resolve_url(settings.LOGIN_URL)
             if there.path == login_url and not there.netloc:
-                back = urlsplit(htmx_of(request).current_url_abs_path or "/")
+                back = _page_of(request)
                 page = urlunsplit(("", "", back.path, back.query, ""))
                 redirect = redirect_to_login(page, login_url)
                 response = HttpResponse(status=204, headers={"HX-Redirect": redirect.url})

@@ -12,7 +12,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from runs.engine import Executor, FlowError
-from runs.engine.redact import redact
+from runs.engine.redact import redact_arguments
+from runs.engine.validation import annotations_of
 
 from . import forms, ports
 from .events import record
@@ -77,7 +78,7 @@ def start_run(
         graph=flow.digest,
         started_by=by,
         via=via,
-        input_shown=redact(state),
+        input_shown=_as_given(state),
         queued_at=timezone.now(),
     )
     runner = make_runner(Executor())
@@ -106,6 +107,14 @@ def _unknown(state: type[BaseModel], input: Any) -> list[str]:
         return []
     properties = forms.schema_of(state).get("properties", {})
     return [str(name) for name in input if name not in properties]
+
+
+def _as_given(state: BaseModel) -> dict[str, Any]:
+    """The display tree of the fields that are asked for at the start; the others (``readOnly``)
+    are the run's to fill in."""
+    properties = forms.schema_of(type(state)).get("properties", {})
+    values = {name: value for name, value in state if not properties.get(name, {}).get("readOnly")}
+    return redact_arguments(values, annotations_of(type(state)))
 
 
 def try_again(run_id: uuid.UUID, *, by: User) -> Run:

@@ -34,6 +34,7 @@ from runs.pages import (
 from runs.storage import key_id_of
 from runs.timeline import timeline
 
+NEWEST_CALLS = 20  # what a run's page shows at once; the earlier ones open on demand
 MAX_EVENTS = 2_000
 RECENT_RUNS = 10
 
@@ -111,13 +112,15 @@ def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     asked = run.requests.visible_to(user_of(request))
     requests = list(asked.defer("arguments", "form_schema").prefetch_related("decisions"))
     context = story(run)
+    made = calls(context["events"], stopped=not run.is_open)
     context |= {
         "section": "runs",
         "run": run,
         "version": version,
         "requests": requests,
         "open_count": sum(approval.is_open for approval in requests),
-        "calls": calls(context["events"], stopped=not run.is_open),
+        "calls": made[-NEWEST_CALLS:],
+        "earlier_calls": made[:-NEWEST_CALLS],
         "checkpoint_size": len(run.checkpoint),
         "seal_key": key_id_of(run.checkpoint),
     }

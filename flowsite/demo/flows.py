@@ -296,7 +296,7 @@ sql_change_flow.node(
     gate=Gate(
         payload=shown,
         form=ChangeForm,
-        message="Run this on the customer database? It touches {rows:,} rows.",
+        message="Change {rows:,} rows of the customer database",
         risk="high",
     ),
 )

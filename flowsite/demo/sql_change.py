@@ -30,6 +30,8 @@ _NOT_CODE = re.compile(
 )
 _REPLACES = re.compile(r"\bOR\s+REPLACE\b(?!\s*\()|\bREPLACE\s+INTO\b", re.IGNORECASE)
 _WRITES = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
+# With these, the rows that were counted need not be the rows that go, or memory runs out.
+_REFUSED_FUNCTIONS = frozenset({"random", "randomblob", "zeroblob", "load_extension"})
 _HARMLESS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 
 
@@ -156,6 +158,10 @@ def _execute(connection: sqlite3.Connection, statement: str) -> tuple[int, int]:
         action: int, first: str | None, second: str | None, database: str | None, via: str | None
     ) -> int:
         table = (first or "").lower()
+        function = (second or "").lower() if action == sqlite3.SQLITE_FUNCTION else ""
+        if function in _REFUSED_FUNCTIONS:
+            refusals.append(f"{function}() can't be run here")
+            return sqlite3.SQLITE_DENY
         if action in _HARMLESS or (action == sqlite3.SQLITE_READ and table in TABLES):
             return sqlite3.SQLITE_OK
         if action in _WRITES and table in TABLES:

@@ -27,7 +27,8 @@ class ApprovalRequest:
     its message names); reprs show them redacted. ``passed`` is the canonical text that an answer
     must match. ``call_id`` repeats on a re-run for a Call node and is new for a call of a node
     function (``repeats``). ``reference`` is the tool's ``module:qualname``. ``annotations``,
-    ``form``, ``policy`` and ``editable`` come from the flow's code and are not sealed; ``sealed``
+    ``form``, ``policy``, ``editable`` and ``about`` (what the tool does, in a line) come from the
+    flow's code and are not sealed; ``sealed``
     is the canonical form of the arguments in a request that was loaded.
     """
 
@@ -47,6 +48,7 @@ class ApprovalRequest:
     repeats: bool = False
     reference: str = ""
     requested_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    about: str = field(default="", compare=False)
     annotations: Mapping[str, Any] = field(default_factory=dict, compare=False)
     form: Form | None = field(default=None, compare=False)
     policy: Any = field(default=None, compare=False)

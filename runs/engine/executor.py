@@ -309,6 +309,7 @@ class Executor:
             risk=tool.risk_of(values),
             repeats=repeats,
             reference=tool.reference,
+            about=tool.about,
             annotations=tool.annotations,
             policy=tool.policy,
             editable=tool.editable,

@@ -45,6 +45,11 @@ class Tool:
         """``module:qualname`` of the function: what the tool is in graph digests."""
         return canonical.class_name(self.fn)
 
+    @property
+    def about(self) -> str:
+        """What the tool does, in the first paragraph of its description, on one line."""
+        return " ".join(self.description.partition("\n\n")[0].split())
+
     def validate(self, arguments: Mapping[str, Any]) -> BaseModel:
         """Check arguments against the signature; FlowError (invalid-arguments) says what is off.
 

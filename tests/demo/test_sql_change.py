@@ -145,6 +145,8 @@ REFUSED = [
     ("DELETE FROM orders /*-----BEGIN PRIVATE KEY-----*/ WHERE id = 1", "looks like a secret"),
     ("DELETE FROM orders WHERE note = 'a\u202eb'", "an invisible character"),
     ("INSERT OR ROLLBACK INTO customers VALUES (1, '', '', '')", "UNIQUE constraint failed"),
+    ("DELETE FROM orders WHERE random() > 0", r"random\(\) can't be run here"),
+    ("UPDATE customers SET city = hex(zeroblob(9))", r"zeroblob\(\) can't be run here"),
     ("DELETE FROM nowhere", "no such table: nowhere"),
     ("DELETE FROM orders WHERE id = ?", "Incorrect number of bindings"),
     ("DELETE FROM orders WHERE note = 'a\0b'", "a character that no text has"),

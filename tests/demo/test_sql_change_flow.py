@@ -49,7 +49,7 @@ def test_the_reviewer_sees_the_statement_and_its_rows(runner):
         "rows": customers + orders,
         "cascaded": orders,
     }
-    assert f"It touches {customers + orders} rows." in result.pending.summary
+    assert f"Change {customers + orders:,} rows" in result.pending.summary
 
 
 def test_nothing_is_changed_before_the_answer(runner):

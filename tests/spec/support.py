@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import pytest
 from pydantic import BaseModel, ConfigDict
 
 from runs.engine import (
@@ -52,9 +53,14 @@ class Record:
 
 
 class Desk(Protocol):
-    """An approval port with a store, and a view of its records."""
+    """An approval port with a store, and a view of its records.
+
+    ``records_at_once`` says whether the store holds a request from when it is asked, and not only
+    from the end of the walk.
+    """
 
     port: DeferredApproval
+    records_at_once: bool
 
     def another(self) -> Desk:
         """A desk with an empty store of its own."""
@@ -77,6 +83,8 @@ class Desk(Protocol):
 
 class MemoryDesk:
     """The desk over the store that a process keeps in memory."""
+
+    records_at_once = True
 
     def __init__(self) -> None:
         self.store = MemoryStore()
@@ -103,11 +111,13 @@ class MemoryDesk:
 
 
 def withdrawn(desk: Desk, request: ApprovalRequest, reason: str | None = None) -> bool:
-    """Whether the request's record was denied and consumed, for this reason where one is given."""
+    """Whether the request's record was denied and consumed, for this reason where one is given;
+    or whether there is none, where the walk that asked it also took it back."""
     record = desk.record(request)
+    if record is None:
+        return not desk.records_at_once
     return (
-        record is not None
-        and record.consumed
+        record.consumed
         and record.decision is not None
         and not record.decision.approved
         and reason in (None, record.decision.reason)
@@ -216,7 +226,15 @@ def runner_on(
         ledger=ledger,
         on_event=None if events is None else events.append,
     )
-    return FlowRunner(executor, checkpoint_key=key, **options)
+    runner = FlowRunner(executor, checkpoint_key=key, **options)
+    around = getattr(approvals.store, "around", None)
+    return runner if around is None else around(runner)
+
+
+def memory_only(reason: str) -> pytest.MarkDecorator:
+    """Marks a test of ``approvals`` that says nothing over the database, and why."""
+    assert reason
+    return pytest.mark.parametrize("approvals", ["memory"], indirect=True)
 
 
 def one_node(

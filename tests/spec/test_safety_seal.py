@@ -71,7 +71,7 @@ def forgeries(part: Any, wrap: Callable[[Any], Any], path: str) -> Iterator[tupl
         named = [
             (field.name, getattr(part, field.name))
             for field in dataclasses.fields(part)
-            if field.name not in ("annotations", "form", "policy", "editable")
+            if field.name not in ("about", "annotations", "form", "policy", "editable")
         ]
     for name, value in named:
 

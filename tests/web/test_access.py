@@ -172,3 +172,9 @@ def test_the_admin_tells_who_may_not_enter_it():
     response = as_user(reviewer()).get("/admin/", follow=True)
     assert response.status_code == 200
     assert "not authorized" in text_of(response)
+
+
+def test_a_current_url_that_is_none_leads_to_the_front_page_after_the_log_in():
+    response = Client().get("/runs/", headers=HTMX | {"HX-Current-URL": "http://[bad"})
+    assert response.status_code == 204
+    assert response.headers["HX-Redirect"].endswith("?next=/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 from django.db.models import Model
+from django.utils import timezone
 
 from approvals.models import AuditEntry
 from runs.models import Run, RunEvent
@@ -224,3 +225,16 @@ def test_history_cannot_be_edited_in_the_admin_and_keeps_its_secrets():
             assert secret
             assert secret not in source_of(shown)
     assert "encrypted, " in text_of(client.get(f"/admin/runs/run/{request.run.pk}/change/"))
+
+
+def test_of_many_calls_the_newest_are_shown_and_the_earlier_open_on_demand():
+    run = walk(started("one"))
+    for place in range(25):
+        for kind in ("call.started", "call.finished"):
+            RunEvent.objects.create(
+                run=run, at=timezone.now(), kind=kind, tool=f"tool-{place}", call_id=str(place)
+            )
+    page = source_of(as_user(person("operator", VIEW_RUNS)).get(url_of(run)))
+    earlier, _, newest = page.partition('id="earlier-calls"')[2].partition("</details>\n      <div")
+    shown = [("tool-0 " in part, "tool-24 " in part) for part in (earlier, newest)]
+    assert shown == [(True, False), (False, True)]
