@@ -12,7 +12,6 @@ from uuid import UUID
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.models import User
-from django.core.exceptions import BadRequest
 from django.db.models import Count, Max, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -162,6 +161,8 @@ def _decide(request: HttpRequest, approval: ApprovalRequest) -> HttpResponse:
     except ValueError:
         errors = {"": ["Choose to approve or to reject; nothing was decided."]}
         return page(approval, errors=errors, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    if verdict == Decision.Verdict.REJECT and form is not None:
+        form.set_errors_aside()  # a rejection takes no answer
     digest, content = request.POST.get("digest", ""), None
     if approval.is_open and digest == approval.digest and not _refusal(approval, user):
         if verdict == Decision.Verdict.APPROVE and form is not None:
@@ -284,13 +285,30 @@ def _next(user: User) -> ApprovalRequest | None:
 def audit(request: HttpRequest) -> HttpResponse:
     """The audit trail, newest first; of one run or one request where the URL names it."""
     entries = AuditEntry.objects.visible_to(user_of(request))
-    chosen: dict[str, UUID] = {}
+    chosen: dict[str, str] = {}
+    problem = ""
     for name in ("run", "request"):
         if text := request.GET.get(name, "").strip():
+            chosen[name] = text
             try:
-                chosen[name] = UUID(text)
-            except ValueError as error:
-                raise BadRequest(f"{text!r} is not the id of a {name}.") from error
-            entries = entries.filter(**{f"{name}_id": chosen[name]})
-    context = {"page": paginate(request, entries), "chosen": chosen, "section": "audit"}
-    return render_page(request, "approvals/audit.html", "approvals/audit.html", context)
+                entries = entries.filter(**{f"{name}_id__range": _ids_from(text)})
+            except ValueError:
+                problem = f"{text[:40]!r} is not the id of a {name}, nor how one begins."
+                entries = entries.none()
+    context = {
+        "page": paginate(request, entries),
+        "chosen": chosen,
+        "problem": problem,
+        "section": "audit",
+    }
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK
+    page = "approvals/audit.html"
+    return render_page(request, page, page, context, status=status)
+
+
+def _ids_from(beginning: str) -> tuple[UUID, UUID]:
+    """The first and the last id that begins so, as pages show ids in short; ValueError."""
+    digits = beginning.replace("-", "")
+    if len(digits) > 32:
+        raise ValueError("an id has 32 digits")
+    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))

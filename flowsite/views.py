@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from http import HTTPStatus
+from typing import ClassVar
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
@@ -25,10 +26,17 @@ def home(request: HttpRequest) -> HttpResponse:
     return redirect("inbox" if may_decide else "runs")
 
 
+class LoginForm(AuthenticationForm):
+    error_messages: ClassVar = AuthenticationForm.error_messages | {
+        "invalid_login": "This user name and password don't match. Capital letters count.",
+    }
+
+
 class Login(LoginView):
     """The log-in; a wrong name or password comes back as 422 with the form."""
 
     template_name = "accounts/login.html"
+    authentication_form = LoginForm
     redirect_authenticated_user = True
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:

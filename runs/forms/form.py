@@ -102,6 +102,12 @@ class SchemaForm:
             return self.whole_errors_id
         return next((field.focus_id for field in self.fields if field.errors), "")
 
+    def set_errors_aside(self) -> None:
+        """Draw what was entered without saying what is wrong with it: it is not what was asked."""
+        self._errors = {}
+        for field in self.fields:
+            field.errors = []
+
     def render(self) -> SafeString:
         """Return the fields as HTML, to stand inside a form element of the page."""
         return render_to_string("forms/form.html", {"form": self})

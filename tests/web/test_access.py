@@ -59,7 +59,7 @@ def test_a_wrong_password_is_422_with_the_name_still_there():
     response = Client().post("/accounts/login/", {"username": "somebody", "password": "wrong"})
     assert response.status_code == 422
     assert 'value="somebody"' in source_of(response)
-    assert "correct username and password" in text_of(response)
+    assert "This user name and password don't match." in text_of(response)
 
 
 def test_the_right_password_leads_on_but_never_to_another_site():

@@ -223,6 +223,7 @@ def test_a_high_risk_is_asked_twice(verdict, fields):
     assert first.status_code == 200
     assert not Decision.objects.exists()
     page = source_of(first)
+    assert 'class="field-error"' not in page
     assert "Nothing is decided yet." in text_of(first)
     assert page.count(request.summary) >= 3  # title, heading, and said again
     assert 'name="confirmed" value="1"' in page

@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db.models import Model
 from django.utils import timezone
+from django.utils.html import escape
 
 from approvals.models import AuditEntry
 from runs.models import Run, RunEvent
@@ -196,10 +197,20 @@ def test_the_audit_trail_is_filtered_by_run_and_by_request():
     assert "request.approved" not in text_of(client.get(f"/audit/?run={second.run_id}"))
 
 
-def test_a_malformed_id_in_the_audit_filter_is_a_400_page():
-    response = as_user(person("auditor", AUDIT)).get("/audit/?run=nonsense")
-    assert response.status_code == 400
-    assert "Nothing was changed" in text_of(response)
+def test_the_audit_trail_takes_the_beginning_of_an_id_as_pages_show_it():
+    first, second = request_of("small"), request_of("question")
+    client = as_user(person("auditor", AUDIT))
+    shown = source_of(client.get(f"/audit/?run={first.run.short_id}"))
+    assert str(first.run_id) in shown
+    assert str(second.run_id) not in shown
+
+
+@pytest.mark.parametrize("text", ["nonsense", "0" * 33, "<b>"])
+def test_an_id_in_the_audit_filter_that_is_none_is_said_beside_it(text):
+    response = as_user(person("auditor", AUDIT)).get("/audit/", {"run": text})
+    assert response.status_code == 422
+    assert "is not the id of a run" in text_of(response)
+    assert f'value="{escape(text)}"' in source_of(response)
 
 
 # ---- admin --------------------------------------------------------------------------------------
