@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from http import HTTPStatus
-from typing import ClassVar
 
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
@@ -27,7 +26,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 class LoginForm(AuthenticationForm):
-    error_messages: ClassVar = AuthenticationForm.error_messages | {
+    error_messages = AuthenticationForm.error_messages | {
         "invalid_login": "This user name and password don't match. Capital letters count.",
     }
 

@@ -60,7 +60,7 @@ def test_the_first_seeding_starts_runs_as_the_requester():
     flows = Run.objects.values_list("flow", "started_by__username").order_by("flow")
     assert list(flows) == [
         ("expenses", "requester"),
-        ("expenses", "requester"),
+        ("sql_change", "requester"),
         ("sql_change", "requester"),
     ]
 
