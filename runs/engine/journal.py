@@ -114,14 +114,22 @@ class Entry:
 
 @dataclass(repr=False)
 class Item:
-    """A finished item of a Map: its value in canonical form, or that it was skipped."""
+    """A finished item of a Map: its value in canonical form, or that it was skipped.
+
+    ``answered_by`` are the requests whose answers its calls used; they are used for good.
+    """
 
     value: Json = None
     skipped: bool = False
     unsealable: str | None = None
+    answered_by: list[str] = field(default_factory=list)
 
     def to_json(self) -> Json:
-        return {"value": self.value, "skipped": self.skipped}
+        return {
+            "value": self.value,
+            "skipped": self.skipped,
+            "answered_by": list(self.answered_by),
+        }
 
 
 @dataclass
@@ -180,6 +188,9 @@ class Journal:
         self._inside = {
             key: Journal(codec, answers, inside) for key, inside in data.get("inside", {}).items()
         }
+        # An answer that let a call run, or kept it from running, answers no other one, also where
+        # the node does not come to that call again.
+        answers.used.update(self._own_answers())
         self._nested: Counter[str] = Counter()
         self._order = max((entry.order for entry in self.entries), default=0)
         self._recorded: dict[tuple[str, str | None], deque[Entry]] = defaultdict(deque)
@@ -206,10 +217,7 @@ class Journal:
         recorded = self._recorded.get((tool.reference, arguments.passed))
         if not recorded or arguments.passed is None:
             return None
-        entry = recorded.popleft()
-        if entry.answered_by is not None:
-            self.answers.used.add(entry.answered_by)
-        return entry
+        return recorded.popleft()
 
     def begin(self) -> int:
         """The place of a call that starts now."""
@@ -265,7 +273,17 @@ class Journal:
     def finish_item(self, index: int, item: Item) -> None:
         """Keep a finished item; its journal has served."""
         self.items[index] = item
-        self._inside.pop(item_key(index), None)
+        journal = self._inside.pop(item_key(index), None)
+        item.answered_by = [] if journal is None else sorted(journal.answers_used())
+
+    def answers_used(self) -> set[str]:
+        """The ids of the requests whose answers calls of this journal used, at any depth."""
+        inside = (journal.answers_used() for journal in self._inside.values())
+        return self._own_answers().union(*inside)
+
+    def _own_answers(self) -> set[str]:
+        of_calls = {entry.answered_by for entry in self.entries if entry.answered_by is not None}
+        return of_calls.union(*(item.answered_by for item in self.items.values()))
 
     def result_of(self, entry: Entry, tool: Tool) -> ToolResult:
         """The recorded result, built anew."""

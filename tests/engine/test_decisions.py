@@ -13,8 +13,10 @@ from runs.engine import (
     START,
     ApprovalAlreadyDecided,
     ApprovalDecision,
+    ApprovalDenied,
     ApprovalPending,
     ApprovalStore,
+    Call,
     DeferredApproval,
     Executor,
     Flow,
@@ -22,6 +24,7 @@ from runs.engine import (
     FlowResult,
     FlowRunner,
     Gate,
+    Map,
     MemoryStore,
     tool,
 )
@@ -532,3 +535,39 @@ def test_a_run_that_was_begun_starts_by_resume_without_a_decision() -> None:
     flow.edge(START, "a")
     flow.edge("a", END)
     assert world.runner.resume_sync(flow, world.runner.begin(flow, State())).state.text == "a"
+
+
+async def asks_for_each(item: int, state: State, ctx: Any) -> str:
+    return str(await ctx.call(pay, amount=1))
+
+
+def test_an_answer_that_an_item_of_a_map_used_answers_no_other_item() -> None:
+    flow = Flow("flow", state=State)
+    flow.node("each", Map(over=lambda state: [1, 2], into="items", fn=asks_for_each, concurrency=1))
+    flow.edge(START, "each")
+    world = World()
+    first = world.run(flow)
+    assert len(first.requests) == 2
+    second = world.resume(flow, first, approve(first.requests[0]))
+    assert second.status == "paused"
+    assert len(ran) == 1
+    with pytest.raises(ApprovalDenied):
+        world.resume(flow, second, deny())
+    assert len(ran) == 1
+
+
+def test_an_answer_that_a_nested_flow_used_does_not_answer_its_second_run() -> None:
+    inner = Flow("inner", state=State)
+    inner.node("pay", Call(pay, args={"amount": 1}))
+    inner.edge(START, "pay")
+
+    async def twice(state: State, ctx: Any) -> None:
+        await ctx.run_flow(inner, State())
+        await ctx.run_flow(inner, State())
+
+    world, flow = World(), flow_of(twice)
+    second = world.resume(flow, world.run(flow), approve())
+    assert second.status == "paused"
+    with pytest.raises(ApprovalDenied):
+        world.resume(flow, second, deny())
+    assert len(ran) == 1
