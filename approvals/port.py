@@ -127,9 +127,7 @@ class _WalkStore:
         earlier: Sequence[tuple[Asked, ApprovalDecision]],
         others: Sequence[Asked],
     ) -> set[str]:
-        # ``others`` need no look: whether the checkpoint was resumed before is told by the claim
-        # on the run, which this walk holds.
-        return await sync_to_async(self._settle)(answers, earlier)
+        return await sync_to_async(self._settle)(answers, earlier, others)
 
     async def withdraw(self, request: Asked, reason: str) -> ApprovalDecision | None:
         if self._new.pop(request.id, None) is not None:
@@ -159,7 +157,21 @@ class _WalkStore:
         self,
         answers: Sequence[tuple[Asked, ApprovalDecision]],
         earlier: Sequence[tuple[Asked, ApprovalDecision]],
+        others: Sequence[Asked],
     ) -> set[str]:
+        # A decision is used in the transaction that stores the run's next position. (A request
+        # that was superseded says nothing: the walk that closed it may have died.)
+        used = self._run.requests.filter(
+            pk__in=[request.id for request in others],
+            status__in=_DECIDED,
+            consumed_at__isnull=False,
+        ).first()
+        if used is not None:
+            raise ApprovalAlreadyDecided(
+                f"The checkpoint waits for the request {used.pk} for {used.tool}, and the run has "
+                "gone on from there: an older checkpoint was put back. Nothing ran.",
+                node=used.node,
+            )
         ids = [request.id for request, _ in (*answers, *earlier)]
         rows = {
             str(row.pk): row

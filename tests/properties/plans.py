@@ -157,6 +157,31 @@ def plans(
     return Plan(block, deadly, draw(st.booleans()))
 
 
+@st.composite
+def maps(draw: Draw) -> Plan:
+    """Flows of one Map over a tool that asks for each item, and fails where one is refused."""
+    items = draw(st.integers(2, 5))
+    work = Work(
+        "map",
+        tool=draw(st.sampled_from(("ask", "edit", "ask_stumble"))),
+        items=items,
+        concurrency=draw(st.integers(1, items)),
+        skip=False,
+    )
+    return Plan(Leaf(work), deadly=True, open_ended=True)
+
+
+@st.composite
+def repetitions(draw: Draw) -> Plan:
+    """Flows that ask the same questions several times, in a nested flow that is run as often."""
+    chain = (Step(draw(st.sampled_from(("ask", "edit", "maybe"))), times=draw(st.integers(1, 2))),)
+    kind = draw(st.sampled_from(("await", "map-await", "map-plain")))
+    inner = Work(kind, (chain,), items=draw(st.integers(1, 2)), concurrency=2)
+    flow = Plan(Leaf(inner), deadly=False, open_ended=True)
+    outer = Work("await", ((Step(flow=flow, times=draw(st.integers(2, 3))), Step("ask")),))
+    return Plan(Leaf(outer), deadly=False, open_ended=True)
+
+
 class _Drawing:
     def __init__(self, draw: Draw, depth: int, deadly: bool, parallel: bool) -> None:
         self._draw = draw

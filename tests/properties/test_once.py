@@ -64,7 +64,7 @@ def test_of_fifty_that_resume_one_checkpoint_one_goes_on(where: str, answering: 
     """At every pause, whether all answer the same requests or different ones; the one that goes
     on leads to the same end as a run with all answers known."""
 
-    @settings(unhurried, max_examples=max(examples(6) // 20, 6))
+    @settings(unhurried, max_examples=max(examples(4) // 20, 4))
     @given(plan=plans(nodes=5, depth=1, deadly=False), seed=seeds, order=seeds)
     def goes_on_once(plan: Plan, seed: int, order: int) -> None:
         random = Random(order)  # noqa: S311

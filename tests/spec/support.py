@@ -63,7 +63,7 @@ class Desk(Protocol):
     records_at_once: bool
 
     def another(self) -> Desk:
-        """A desk with an empty store of its own."""
+        """A desk with an empty store. Over a database it takes the place of this one."""
 
     def add(self, request: ApprovalRequest) -> None:
         """Put a pending record into the store."""

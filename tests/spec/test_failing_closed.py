@@ -25,6 +25,7 @@ from runs.engine import (
 from .sealing import Handle, fails_to_pause
 from .support import (
     Desk,
+    MemoryDesk,
     Runner,
     State,
     StorelessPort,
@@ -187,7 +188,7 @@ def test_a_record_kept_from_an_earlier_pause_is_withdrawn_when_the_next_pause_fa
 def test_the_record_in_a_nodes_own_store_is_denied_and_consumed(
     approvals: Desk, tools: Tools
 ) -> None:
-    own = approvals.another()
+    own = MemoryDesk()
     port = Asked(own)
     executor = Executor(approvals=port)
 

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from runs.engine import (
     END,
@@ -212,7 +213,7 @@ def test_a_task_that_outlives_the_paused_node_gets_no_answer(runner: Runner, too
         assert [isinstance(end, BaseException) for end in ends] == [True, True]
         assert tools.ran == ["pay 5"]
 
-    asyncio.run(scenario())
+    async_to_sync(scenario)()
 
 
 def test_a_task_that_outlives_the_finished_node_gets_no_answer_that_the_node_left(
@@ -243,7 +244,7 @@ def test_a_task_that_outlives_the_finished_node_gets_no_answer_that_the_node_lef
         assert [isinstance(end, BaseException) for end in ends] == [True, True]
         assert tools.ran == []
 
-    asyncio.run(scenario())
+    async_to_sync(scenario)()
 
 
 def test_a_task_that_outlives_the_paused_node_writes_no_journal(
@@ -272,7 +273,7 @@ def test_a_task_that_outlives_the_paused_node_writes_no_journal(
         assert tools.ran[before:] == ["pay 5", "look shelf"]
         assert done.state.value == f"seen shelf, {before + 2}"
 
-    asyncio.run(scenario())
+    async_to_sync(scenario)()
 
 
 def test_one_answer_lets_one_of_two_equal_items_of_a_map_over_a_function_run(

@@ -11,9 +11,11 @@ from runs.engine import END, START, Call, Executor, Flow, Map
 
 from .support import (
     Desk,
+    MemoryDesk,
     Runner,
     State,
     Tools,
+    memory_only,
     one_node,
     reload,
     runner_on,
@@ -109,10 +111,11 @@ def test_other_items_of_a_map_over_a_function_are_superseded_and_asked_again(
     assert (done.state.results, tools.ran) == (["paid 1", "paid 2"], ["pay 1", "pay 2"])
 
 
+@memory_only("a run of the site has one store: nobody could decide in a node's own")
 def test_a_superseded_record_in_a_nodes_own_store_is_denied_and_consumed_there(
     runner: Runner, approvals: Desk, tools: Tools
 ) -> None:
-    own = approvals.another()
+    own = MemoryDesk()
     executor = Executor(approvals=own.port)
 
     async def work(state, ctx):

@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 
 from runs.engine import (
     END,
@@ -27,7 +28,20 @@ from runs.engine import (
     memory,
 )
 
-from .support import Desk, Runner, State, StorelessPort, Tools, no, one_node, reload, runner_on, yes
+from .support import (
+    Desk,
+    MemoryDesk,
+    Runner,
+    State,
+    StorelessPort,
+    Tools,
+    memory_only,
+    no,
+    one_node,
+    reload,
+    runner_on,
+    yes,
+)
 
 
 def paying(tools: Tools) -> Flow:
@@ -111,7 +125,7 @@ def test_fifty_tasks_resume_one_checkpoint_and_one_runs(
         resumes = (runner.resume(flow, paused.checkpoint, yes()) for _ in range(50))
         return await asyncio.gather(*resumes, return_exceptions=True)
 
-    ends = asyncio.run(fifty())
+    ends = async_to_sync(fifty)()
     assert sum(isinstance(end, ApprovalAlreadyDecided) for end in ends) == 49
     assert tools.ran == ["pay 5"]
 
@@ -192,6 +206,7 @@ def test_an_earlier_answer_that_the_store_consumed_with_another_decision_is_refu
     assert (tools.ran, store.pending()) == (["pay 5"], [paused.pending.id])
 
 
+@memory_only("a run of the site has one port: an answer that is not on record is refused")
 def test_an_earlier_answer_that_the_store_does_not_hold_belongs_to_another_port(
     runner: Runner, approvals: Desk, tools: Tools
 ) -> None:
@@ -213,11 +228,12 @@ def on_own_executor(tools: Tools, desk: Desk) -> Flow:
     return one_node(work)
 
 
+@memory_only("a run of the site has one store: nobody could decide in a node's own")
 @pytest.mark.parametrize("port", ["with a store", "without a store"])
 def test_a_nodes_own_store_has_the_record_which_is_decided_and_consumed_there(
     approvals: Desk, tools: Tools, port: str
 ) -> None:
-    own = approvals.another()
+    own = MemoryDesk()
     flow = on_own_executor(tools, own)
     runner = runner_on(approvals.port if port == "with a store" else StorelessPort())
     paused = runner.run_sync(flow, State())
@@ -235,11 +251,12 @@ def test_a_nodes_own_store_has_the_record_which_is_decided_and_consumed_there(
     assert tools.ran == ["look shelf", "pay 5"]
 
 
+@memory_only("a run of the site has one store: nobody could decide in a node's own")
 @pytest.mark.parametrize("consumed", [False, True])
 def test_a_record_decided_otherwise_in_a_nodes_own_store_denies_the_call(
     runner: Runner, approvals: Desk, tools: Tools, consumed: bool
 ) -> None:
-    own = approvals.another()
+    own = MemoryDesk()
     flow = on_own_executor(tools, own)
     paused = runner.run_sync(flow, State())
     if consumed:
@@ -251,10 +268,11 @@ def test_a_record_decided_otherwise_in_a_nodes_own_store_denies_the_call(
     assert tools.ran == ["look shelf"]
 
 
+@memory_only("a run of the site has one store: nobody could decide in a node's own")
 def test_a_node_may_catch_that_its_own_store_was_decided_otherwise(
     runner: Runner, approvals: Desk, tools: Tools
 ) -> None:
-    own = approvals.another()
+    own = MemoryDesk()
     executor = Executor(approvals=own.port)
 
     async def work(state, ctx):
@@ -317,11 +335,10 @@ def test_the_memory_of_resumed_approvals_lasts_a_day(
 def test_after_an_entry_is_evicted_a_store_still_refuses(
     monkeypatch: pytest.MonkeyPatch, runner: Runner, tools: Tools
 ) -> None:
-    monkeypatch.setattr(memory, "resumed", memory.ResumedApprovals())
     flow = paying(tools)
     paused = runner.run_sync(flow, State())
     runner.resume_sync(flow, paused.checkpoint, yes())
-    monkeypatch.setattr(memory, "resumed", memory.ResumedApprovals())
+    monkeypatch.setattr("runs.engine.runner.resumed", memory.ResumedApprovals())
     with pytest.raises(ApprovalAlreadyDecided):
         runner.resume_sync(flow, paused.checkpoint, yes())
     assert tools.ran == ["pay 5"]

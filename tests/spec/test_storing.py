@@ -102,7 +102,8 @@ def test_the_mac_is_checked_before_anything_is_built(approvals: Desk) -> None:
     flow, text = watched_checkpoint(approvals)
     runner = runner_on(approvals.port, seal_decoder=noting_decoder)
     built.clear()
-    for broken in (text.replace("WatchedState", "WatchedStatx"), text[:-3] + "0" + text[-2:]):
+    other = "1" if text[-3] == "0" else "0"
+    for broken in (text.replace("WatchedState", "WatchedStatx"), text[:-3] + other + text[-2:]):
         assert broken != text
         with pytest.raises(FlowError) as caught:
             runner.load_checkpoint(flow, broken)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
+README = HERE / "README.md"
 
 # Every row of the specification. A row that is lost from the table fails here.
 ROWS = [
@@ -72,17 +73,17 @@ ROWS = [
 def table() -> list[tuple[str, list[str]]]:
     """The rows of README.md: key and test ids."""
     rows = []
-    for line in (HERE / "README.md").read_text(encoding="utf-8").splitlines():
+    for line in README.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):
             key, _, tests = (cell.strip() for cell in line.strip("| ").split(" | "))
             rows.append((key.strip("`"), re.findall(r"`([^`]+)`", tests)))
     return rows
 
 
-def specification_tests() -> set[str]:
-    """The ids of all tests in this folder but those of this file."""
+def specification_tests() -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+    """All tests in this folder by their ids, but those of this file."""
     return {
-        f"{path.name}::{node.name}"
+        f"{path.name}::{node.name}": node
         for path in HERE.glob("test_*.py")
         if path.name != Path(__file__).name
         for node in ast.parse(path.read_text(encoding="utf-8")).body
@@ -101,9 +102,20 @@ def test_every_row_leads_to_a_test() -> None:
 
 def test_every_test_named_in_the_table_exists() -> None:
     named = {test for _, tests in table() for test in tests}
-    assert named - specification_tests() == set()
+    assert named - specification_tests().keys() == set()
 
 
 def test_every_test_of_the_specification_stands_in_the_table() -> None:
     named = {test for _, tests in table() for test in tests}
-    assert specification_tests() - named == set()
+    assert specification_tests().keys() - named == set()
+
+
+def test_the_tests_that_run_in_memory_only_are_listed_with_the_reason() -> None:
+    listed = re.findall(r"^- `([^`]+)`: (.+)\.$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    marked = [
+        (name, str(ast.literal_eval(mark.args[0])))
+        for name, test in specification_tests().items()
+        for mark in test.decorator_list
+        if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "memory_only"
+    ]
+    assert sorted(listed) == sorted(marked)
