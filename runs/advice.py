@@ -31,6 +31,14 @@ ADVICE = {
         "Nothing was stored of what this walk did. Look into the worker's log, and see what the "
         "calls below have done before the run is started again."
     ),
+    "already-decided": (
+        "Nothing has run. The stored checkpoint or the decision is not the newest: look for what "
+        "was put back or changed in the database, mend it, and try again."
+    ),
+    "invalid-answer": (
+        "Nothing has run, and the decision is kept. The form was changed after it was answered: "
+        "put its old version back, and try again."
+    ),
     "unknown-request": (
         "A decision named a request that this run doesn't wait for. Nothing has run."
     ),
